@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "test"))
 import harness  # noqa: E402
 
 SUBLET = os.path.join(harness.BIN, "sublet")
-COMMANDS = ["submit", "ls", "show", "why", "logs", "wait", "fetch", "hold", "release", "rm", "machines",
-            "report", "about", "completion"]
+COMMANDS = ["submit", "ls", "show", "why", "logs", "wait", "fetch", "hold", "release", "priority", "rm",
+            "machines", "report", "about", "completion"]
 
 
 class Relay:

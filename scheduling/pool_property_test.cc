@@ -191,7 +191,7 @@ class Player {
     return end;
   }
   Event rare() {
-    switch (pick(8)) {
+    switch (pick(10)) {
       case 0:
         return SharesSet{a_user(), 1.0 + pick(3), SharesSet::By(pick(3))};
       case 1:
@@ -204,6 +204,10 @@ class Player {
         return MachineDrained{a_machine(), pick(3) == 0};
       case 5:
         return MachineEvicted{a_machine()};
+      case 6:
+      case 7:
+        return PrioritySet{
+            {{a_job(), 1 + pick(6)}}, static_cast<int32_t>(pick(5)) - 2, some_states()};
       default:
         return Ticked();
     }

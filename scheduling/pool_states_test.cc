@@ -65,6 +65,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(damaged_checkpoint_falls_back);
   CPPUNIT_TEST(held_job_waits_for_its_old_attempt);
   CPPUNIT_TEST(a_held_job_may_be_done);
+  CPPUNIT_TEST(a_priority_changes_until_the_end);
   CPPUNIT_TEST(a_machine_has_one_name);
   CPPUNIT_TEST(removed_job_keeps_the_slot);
   CPPUNIT_TEST(lost_order_to_leave_is_repeated);
@@ -361,6 +362,33 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.attempt(one.job)->resumed_generation);
   }
 
+  // Of jobs 1 to 4, of which 1 runs: 3 comes first, and 1 behind all when it returns.
+  void a_priority_changes_until_the_end() {
+    TestPool t;
+    const MachineId machine = t.join("curly");
+    t.submit("ann", 4);
+    t.start(1);
+    t.apply(PrioritySet{{3}, 5});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.changed);
+    CPPUNIT_ASSERT(t.last.decisions.empty());
+    t.apply(PrioritySet{{{1, 3}}, -2, {JobState::kRunning}});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, t.last.answer.unchanged);
+    t.apply(PrioritySet{{3}, 5});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.last.answer.changed);
+    CPPUNIT_ASSERT(t.last.records.empty());
+    CPPUNIT_ASSERT(t.state(1) == JobState::kRunning);
+    t.end(1, EndReason::kOwner, 5 * kSecond, 5 * kSecond);
+    t.report(machine, true);
+    for (const JobId next : {3, 2, 4, 1}) {
+      CPPUNIT_ASSERT_EQUAL(machine, t.machine_of(next));
+      t.end(next, EndReason::kDone);
+    }
+    t.apply(PrioritySet{{1}, 7});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.last.answer.unchanged);
+    CPPUNIT_ASSERT_EQUAL(-2, t.record(1).priority);
+  }
+
   void removed_job_keeps_the_slot() {
     OneJob one;
     TestPool& t = one.t;
@@ -409,6 +437,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
                                        JobsRemoved{{1}},
                                        JobsHeld{{1}},
                                        JobsReleased{{1}},
+                                       PrioritySet{{1}, 5},
                                        SharesSet{"ann", 0},
                                        SharesSet{"ann", 0, SharesSet::By::kAdministrator},
                                        MachineDrained{7},

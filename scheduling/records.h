@@ -203,10 +203,10 @@ struct Answer {
   JobId first_job = 0;    // Submitted
   BatchId batch = 0;      // BatchOpened
   MachineId machine = 0;  // MachineJoined
-  // JobsRemoved, JobsHeld, JobsReleased; MachineDrained: 1 if it was otherwise before;
-  // MachineEvicted: the attempts told to leave.
+  // JobsRemoved, JobsHeld, JobsReleased, PrioritySet; MachineDrained: 1 if it was otherwise
+  // before; MachineEvicted: the attempts told to leave.
   uint64_t changed = 0;
-  uint64_t unchanged = 0;                                // JobsRemoved, JobsHeld, JobsReleased
+  uint64_t unchanged = 0;  // JobsRemoved, JobsHeld, JobsReleased, PrioritySet
   std::vector<std::pair<AttemptKey, Verdict>> verdicts;  // Renewed, AttemptStarted, AttemptEnded
   // CheckpointStored: the attempt counts; SharesSet: valid; MachineJoined, MachineDrained,
   // MachineEvicted: machine known.

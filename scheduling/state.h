@@ -40,6 +40,7 @@ struct Pool::State {
   void on(const JobsRemoved& event);
   void on(const JobsHeld& event);
   void on(const JobsReleased& event);
+  void on(const PrioritySet& event);
   void on(const MachineJoined& event);
   void on(const MachineReported& event);
   void on(const MachineWithdrew& event);

@@ -171,7 +171,7 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
        [=, &r](auto& v) { what->retries = static_cast<uint32_t>(r.integer(v, 0, 1000)); }},
       {"priority",
        [=, &r](auto& v) {
-         what->priority = static_cast<int32_t>(r.integer(v, -1'000'000, 1'000'000));
+         what->priority = static_cast<int32_t>(r.integer(v, -kMostPriority, kMostPriority));
        }},
       {"save_deadline",
        [=, &r](auto& v) {

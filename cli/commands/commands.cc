@@ -216,10 +216,11 @@ int run_command_line(int argc, const char* const* argv) {
   Context context;
   context.declare(top);
   std::vector<Command> commands = {
-      submit_command(top),  list_command(top),    show_command(top),     why_command(top),
-      logs_command(top),    wait_command(top),    fetch_command(top),    hold_command(top),
-      release_command(top), remove_command(top),  machines_command(top), top_command(top),
-      report_command(top),  metrics_command(top), about_command(top),    join_command(top)};
+      submit_command(top),  list_command(top),     show_command(top),    why_command(top),
+      logs_command(top),    wait_command(top),     fetch_command(top),   hold_command(top),
+      release_command(top), priority_command(top), remove_command(top),  machines_command(top),
+      top_command(top),     report_command(top),   metrics_command(top), about_command(top),
+      join_command(top)};
   Arguments& admin =
       top.command("admin", "Administer the pool: its machines, shares, quotas and members");
   for (Command (*command)(Arguments&) :

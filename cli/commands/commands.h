@@ -95,6 +95,7 @@ Command logs_command(Arguments& top);
 Command remove_command(Arguments& top);
 Command hold_command(Arguments& top);
 Command release_command(Arguments& top);
+Command priority_command(Arguments& top);
 Command wait_command(Arguments& top);
 Command fetch_command(Arguments& top);
 Command machines_command(Arguments& top);

@@ -1,4 +1,7 @@
-// rm, hold and release.
+// rm, hold, release and priority.
+#include <charconv>
+#include <functional>
+
 #include "base/json.h"
 #include "base/random.h"
 #include "cli/commands/commands.h"
@@ -9,7 +12,7 @@ namespace sublet::cli {
 
 namespace {
 
-using Operation = Control (PoolClient::*)(const RequestId&, const JobFilter&);
+using Operation = std::function<Control(PoolClient&, const RequestId&, const JobFilter&)>;
 
 // The jobs that a command applies to: given ids, a batch, or all of a user that have not ended.
 // A command without a selection is an error; it never means all jobs.
@@ -51,15 +54,15 @@ struct Named {
 };
 
 struct Verb {
-  const char* done;       // "removed"
-  const char* unchanged;  // why a job may be unchanged
+  std::string done;       // "removed"
+  std::string unchanged;  // why a job may be unchanged
   Operation operation;
 };
 
 int run_control(const Verb& verb, const Named& named, Context& context) {
   JobFilter filter = named.filter(context);
   PoolClient& pool = context.pool();
-  Control control = (pool.*verb.operation)(random_id(), filter);
+  Control control = verb.operation(pool, random_id(), filter);
   uint64_t seen = control.changed + control.unchanged;
   std::optional<PoolError> missing;
   filter.states.clear();
@@ -71,7 +74,7 @@ int run_control(const Verb& verb, const Named& named, Context& context) {
     json.end_object();
     print(json.str() + "\n");
   } else {
-    std::string line = std::string(verb.done) + " " + counted(control.changed, "job");
+    std::string line = verb.done + " " + counted(control.changed, "job");
     if (control.unchanged > 0)
       line += "; " + std::to_string(control.unchanged) + " " + verb.unchanged;
     print(line + "\n");
@@ -88,7 +91,38 @@ Command control_command(Arguments& top, const char* name, const char* help, cons
   return {&a, [named, verb](Context& context) { return run_control(verb, *named, context); }};
 }
 
+int32_t parse_priority(const std::string& text) {
+  int32_t priority = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), priority);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || priority < -kMostPriority || priority > kMostPriority)
+    throw PoolError(ErrorKind::usage, "usage.priority",
+                    "'" + text + "' is not a priority from -1000000 to 1000000",
+                    "write it before the jobs: `sublet priority 10 17-20`", text);
+  return priority;
+}
+
+Verb priority_verb(const std::string& text) {
+  const int32_t priority = parse_priority(text);
+  const std::string to = std::to_string(priority);
+  return {"gave priority " + to + " to", "unchanged (" + to + " already, or ended)",
+          [priority](PoolClient& pool, const RequestId& request, const JobFilter& which) {
+            return pool.set_priority(request, which, priority);
+          }};
+}
+
 }  // namespace
+
+Command priority_command(Arguments& top) {
+  auto named = std::make_shared<Named>();
+  auto priority = std::make_shared<std::string>();
+  Arguments& a = top.command("priority", "Change the priority of jobs among your own");
+  a.positional("PRIORITY", priority.get(), "higher runs earlier; 0 unless it was set", true);
+  named->declare(a);
+  return {&a, [named, priority](Context& context) {
+            return run_control(priority_verb(*priority), *named, context);
+          }};
+}
 
 Command remove_command(Arguments& top) {
   return control_command(top, "rm", "Remove jobs; running ones are stopped without saving",

@@ -230,7 +230,8 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   set_needs(o, &job.what.needs);
   set_limits(o, &job.what.bounds);
   job.what.retries = number_option<uint32_t>("--retries", o.retries, 0, 1000);
-  job.what.priority = number_option<int32_t>("--priority", o.priority, -1'000'000, 1'000'000);
+  job.what.priority =
+      number_option<int32_t>("--priority", o.priority, -kMostPriority, kMostPriority);
   job.what.save_deadline_ms = duration_option("--save-deadline", o.save_deadline);
   if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");

@@ -141,6 +141,7 @@ JobSummary from_summary(const v1::JobSummary& job) {
   out.cpu_kept_ms = job.cpu_kept;
   out.cpu_lost_ms = job.cpu_lost;
   out.evictions = job.evictions;
+  out.priority = static_cast<int32_t>(number_in(job.more, "priority", 0));
   return out;
 }
 

@@ -41,6 +41,7 @@ enum GroupBy : uint32_t {
 inline constexpr uint64_t kJobsPerAppend = 1000;
 inline constexpr uint64_t kJobsPerBatch = 1'000'000;
 inline constexpr uint32_t kPageLimit = 1000;
+inline constexpr int32_t kMostPriority = 1'000'000;  // of a job among its user's own, and least
 
 enum class ErrorKind {
   usage,
@@ -112,6 +113,7 @@ struct JobSummary {
   int64_t cpu_kept_ms = 0;
   int64_t cpu_lost_ms = 0;
   uint32_t evictions = 0;
+  int32_t priority = 0;  // as it is now
 };
 
 struct JobPage {

@@ -125,6 +125,15 @@ Control PoolClient::release(const RequestId& request, const JobFilter& which) {
   return {c->changed, c->unchanged};
 }
 
+Control PoolClient::set_priority(const RequestId& request, const JobFilter& which,
+                                 int32_t priority) {
+  v1::Control_var c = remote_->call([&] {
+    return remote_->scheduler->set_priority(octets_of<v1::RequestId>(request), to_filter(which),
+                                            priority);
+  });
+  return {c->changed, c->unchanged};
+}
+
 JobPage PoolClient::list(const JobFilter& which, const std::string& cursor, uint32_t limit) {
   v1::JobPage_var page = remote_->call([&] {
     return remote_->scheduler->list(to_filter(which), octets_of<v1::Bytes>(cursor), limit);

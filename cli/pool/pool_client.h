@@ -60,6 +60,7 @@ class PoolClient : public SpoolCalls, public LogCalls {
   Control remove(const RequestId& request, const JobFilter& which);
   Control hold(const RequestId& request, const JobFilter& which);
   Control release(const RequestId& request, const JobFilter& which);
+  Control set_priority(const RequestId& request, const JobFilter& which, int32_t priority);
   JobPage list(const JobFilter& which, const std::string& cursor, uint32_t limit);
   JobCounts count(const JobFilter& which);
   // Includes all attempts and outputs.

@@ -14,6 +14,9 @@ namespace {
 // "" for 0, so that an empty column is omitted.
 std::string some(uint64_t n) { return n == 0 ? "" : std::to_string(n); }
 std::string some_ms(int64_t ms) { return ms == 0 ? "" : format_duration_ms(ms); }
+std::string priority_text(int32_t priority) {
+  return priority == 0 ? "" : std::to_string(priority);
+}
 std::string some_bytes(uint64_t bytes) { return bytes == 0 ? "" : format_bytes(bytes); }
 
 std::string shell_word(const std::string& word) {
@@ -70,8 +73,9 @@ std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, 
 
 bool alike(const JobSummary& a, const JobSummary& b) {
   return a.batch != 0 && a.batch == b.batch && a.name == b.name && a.user == b.user &&
-         a.state == b.state && a.state != kPlaced && a.state != kRunning && a.state != kSuspended &&
-         a.state != kDelivering && (a.state == kWaiting || a.reason == b.reason);
+         a.priority == b.priority && a.state == b.state && a.state != kPlaced &&
+         a.state != kRunning && a.state != kSuspended && a.state != kDelivering &&
+         (a.state == kWaiting || a.reason == b.reason);
 }
 
 // "name: value" lines with values made safe to show; empty ones are omitted.
@@ -121,7 +125,7 @@ void write_summary_fields(JsonWriter& json, const JobSummary& job) {
   json.field("submitted_us", job.submitted_us).field("changed_us", job.changed_us);
   json.field("progress_ppm", job.progress_ppm);
   json.field("cpu_kept_ms", job.cpu_kept_ms).field("cpu_lost_ms", job.cpu_lost_ms);
-  json.field("evictions", job.evictions);
+  json.field("evictions", job.evictions).field("priority", job.priority);
 }
 
 bool adjacent(const JobSummary& a, const JobSummary& b) {
@@ -171,17 +175,18 @@ std::vector<JobSummary> joined(const std::vector<JobSummary>& jobs) {
 std::string jobs_table(const std::vector<JobSummary>& jobs, int64_t now, size_t width,
                        bool colour) {
   std::vector<Column> columns = {
-      {"ID", true, 20, 10},  {"JOBS", true, 4, 8},     {"NAME", false, 6, 7},
-      {"USER", false, 4, 5}, {"STATE", false, 7, 9},   {"DONE", true, 4, 6},
-      {"FOR", true, 3, 4},   {"MACHINE", false, 5, 5}, {"CPU", true, 3, 3},
-      {"LOST", true, 3, 1},  {"EVICTED", true, 3, 2},  {"REASON", false, 8, 0}};
+      {"ID", true, 20, 10},   {"JOBS", true, 4, 8},     {"NAME", false, 6, 7},
+      {"USER", false, 4, 5},  {"PRIORITY", true, 4, 3}, {"STATE", false, 7, 9},
+      {"DONE", true, 4, 6},   {"FOR", true, 3, 4},      {"MACHINE", false, 5, 5},
+      {"CPU", true, 3, 3},    {"LOST", true, 3, 1},     {"EVICTED", true, 3, 2},
+      {"REASON", false, 8, 0}};
   std::vector<Row> rows;
   for (const JobSummary& j : jobs)
-    rows.push_back(
-        {{format_ids({{j.id, j.count}}), j.count > 1 ? std::to_string(j.count) : "", j.name, j.user,
-          job_state_name(j.state), percent(j.progress_ppm), age(j.changed_us, now), j.machine,
-          some_ms(j.cpu_kept_ms), some_ms(j.cpu_lost_ms), some(j.evictions), j.reason},
-         state_colour(j.state)});
+    rows.push_back({{format_ids({{j.id, j.count}}), j.count > 1 ? std::to_string(j.count) : "",
+                     j.name, j.user, priority_text(j.priority), job_state_name(j.state),
+                     percent(j.progress_ppm), age(j.changed_us, now), j.machine,
+                     some_ms(j.cpu_kept_ms), some_ms(j.cpu_lost_ms), some(j.evictions), j.reason},
+                    state_colour(j.state)});
   return list_table(columns, rows, width, colour);
 }
 
@@ -210,7 +215,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
                    " lost"},
        {"evictions", some(s.evictions)},
-       {"priority", job.description.priority == 0 ? "" : std::to_string(job.description.priority)},
+       {"priority", priority_text(s.priority)},
        {"memory", some_bytes(job.description.needs.memory)},
        {"outputs", job.outputs_removed_us == 0
                        ? ""

@@ -160,6 +160,16 @@ void JobBook::note_returned(Job& job) {
   touch(job);
 }
 
+bool JobBook::set_priority(Job& job, int32_t priority) {
+  if (job.record.priority == priority) return false;
+  const bool queued = job.bucket != nullptr;
+  matcher_.queue().take(job);
+  job.record.priority = priority;
+  if (queued) enqueue(job);
+  touch(job);
+  return true;
+}
+
 void JobBook::ask_memory(Job& job, uint64_t memory) {
   if (job.record.needs.memory >= memory) return;
   const bool queued = job.line != nullptr;

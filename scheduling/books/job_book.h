@@ -91,6 +91,8 @@ class JobBook {
   // (3.4): the job was submitted, or returns unfinished.
   void note_submitted(Job& job);
   void note_returned(Job& job);
+  // The user's own priority, from now on. False: it was this already.
+  bool set_priority(Job& job, int32_t priority);
   // It asks for at least this much memory from now on.
   void ask_memory(Job& job, uint64_t memory);
   void touch(Job& job) { touched_.add(job); }

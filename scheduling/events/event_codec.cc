@@ -317,6 +317,12 @@ template <typename A>
 void fields(A& a, MachineEvicted& e) {
   a.field(e.machine);
 }
+template <typename A>
+void fields(A& a, PrioritySet& e) {
+  ids(a, e.jobs);
+  a.field(e.priority);
+  a.tail(!e.only_in.empty(), [&] { states(a, e.only_in); });
+}
 
 template <size_t I = 0>
 Event decode_as(uint32_t kind, In& in) {

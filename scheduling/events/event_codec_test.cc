@@ -36,40 +36,41 @@ class EventCodecTest : public CppUnit::TestFixture {
   }
 
   void every_kind_survives() {
-    CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
-                                bool flag) {
-      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
-      const std::vector<JobState> states(b % 3, JobState::kHeld);
-      const AttemptKey key{a, b};
-      const Event events[] = {
-          Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
-          BatchOpened{text},
-          MachineJoined{a, text, text, text, b, b, a, a},
-          MachineReported{a, flag, a, a},
-          MachineWithdrew{a},
-          Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag, b, a}},
-          OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
-          AttemptStarted{key, a},
-          CheckpointStored{key, a, a, a},
-          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
-          JobsRemoved{ids, states, text},
-          JobsHeld{ids, states, text, text},
-          JobsReleased{ids, states},
-          SharesSet{text, 0.25, SharesSet::By(b % 3)},
-          Ticked{},
-          TimePassed{},
-          flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
-          CheckpointDamaged{key, a, a, a, a},
-          MachineDrained{a, flag},
-          MachineEvicted{a},
-          Anchored{Parameters{.lease = c},
-                   {{a, flag, !flag, a, a, c, c, b}, {}},
-                   {{a, c}},
-                   {{a, c, b, a, a}, {}},
-                   {text, "desk"}}};
-      static_assert(std::size(events) == std::variant_size_v<Event>);
-      for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
-    }));
+    CPPUNIT_ASSERT(
+        rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text, bool flag) {
+          const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+          const std::vector<JobState> states(b % 3, JobState::kHeld);
+          const AttemptKey key{a, b};
+          const Event events[] = {
+              Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
+              BatchOpened{text},
+              MachineJoined{a, text, text, text, b, b, a, a},
+              MachineReported{a, flag, a, a},
+              MachineWithdrew{a},
+              Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag}},
+              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
+              AttemptStarted{key, a},
+              CheckpointStored{key, a, a, a},
+              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
+              JobsRemoved{ids, states, text},
+              JobsHeld{ids, states, text, text},
+              JobsReleased{ids, states},
+              SharesSet{text, 0.25, SharesSet::By(b % 3)},
+              Ticked{},
+              TimePassed{},
+              flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
+              CheckpointDamaged{key, a, a, a, a},
+              MachineDrained{a, flag},
+              MachineEvicted{a},
+              Anchored{Parameters{.lease = c},
+                       {{a, flag, !flag, a, a, c, c, b}, {}},
+                       {{a, c}},
+                       {{a, c, b, a, a}, {}},
+                       {text, "desk"}},
+              PrioritySet{ids, int32_t(b), states}};
+          static_assert(std::size(events) == std::variant_size_v<Event>);
+          for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
+        }));
   }
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called

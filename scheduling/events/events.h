@@ -165,6 +165,13 @@ struct CheckpointDamaged {
   uint64_t bytes = 0;       // of it
 };
 
+// The user's own priority of jobs that have not ended, from now on. `only_in`: as above.
+struct PrioritySet {
+  std::vector<JobRange> jobs;
+  int32_t priority = 0;
+  std::vector<JobState> only_in = {};
+};
+
 // What the brain knows besides its records (Pool::anchor). With it, a brain that was restored
 // from the records stored at this instant goes on exactly like the one that wrote it, in which
 // it changes nothing. A file of history begins with such records and this event, or with
@@ -204,7 +211,7 @@ using Event =
     std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
                  OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
                  JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted,
-                 CheckpointDamaged, MachineDrained, MachineEvicted, Anchored>;
+                 CheckpointDamaged, MachineDrained, MachineEvicted, Anchored, PrioritySet>;
 
 }  // namespace sublet::scheduling
 

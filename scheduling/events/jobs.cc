@@ -1,4 +1,4 @@
-// Events of jobs: submitted, held, released, removed.
+// Events of jobs: submitted, held, released, removed, and given another priority.
 #include <algorithm>
 
 #include "scheduling/state.h"
@@ -91,6 +91,11 @@ void Pool::State::on(const JobsReleased& event) {
     jobs.enqueue(job);  // with its old priority, which drifted as if it had been waiting
     return true;
   });
+}
+
+void Pool::State::on(const PrioritySet& event) {
+  control(event.jobs, event.only_in,
+          [&](Job& job) { return jobs.set_priority(job, event.priority); });
 }
 
 }  // namespace sublet::scheduling

@@ -141,7 +141,7 @@ class History {
   void next(uint32_t choice) {
     const std::string user(1, static_cast<char>('a' + choice / 8 % 4));
     t_.pass((1 + choice / 32 % 50) * kSecond);
-    switch (choice % 8) {
+    switch (choice % 9) {
       case 0:
       case 1:
       case 2:
@@ -153,6 +153,8 @@ class History {
         return tick();
       case 6:
         return see(t_.apply(SharesSet{user, 1.0 + choice / 64 % 3}));
+      case 7:
+        return set_priority(choice / 16, static_cast<int32_t>(choice / 64 % 3));
       default:
         return see(t_.apply(
             MachineReported{machines_[choice / 8 % 3], choice / 64 % 4 != 0, 1 << 30, 1 << 30}));
@@ -180,6 +182,14 @@ class History {
     const Outcome& outcome = t_.apply(Ticked());
     if (known_.policy == "fair-share") check_guarantees(known_);
     see(outcome);
+  }
+
+  void set_priority(uint32_t which, int32_t priority) {
+    const JobId jobs = t_.books.jobs.size();
+    if (jobs == 0) return;
+    const JobId id = 1 + which % jobs;
+    see(t_.apply(PrioritySet{{id}, priority}));
+    RC_ASSERT(is_final(t_.state(id)) || t_.record(id).priority == priority);
   }
 
   void end(uint32_t which, bool done) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
 #include "server/jobs/brain_form.h"
 #include "server/page_limit.h"
@@ -76,13 +77,51 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
   return ids;
 }
 
-ControlResult JobService::control(const Caller& caller, const std::string& request, Action action,
+namespace {
+
+// The arguments of a control, by which a repeat is recognised.
+std::string digest_of(const JobService::Act& act, const JobQuery& query) {
+  constexpr const char* kNames[] = {"remove", "hold", "release", "set_priority"};
+  std::string named;
+  for (const auto& range : query.ids)
+    named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
+  for (uint32_t state : query.states) named += " " + std::to_string(state);
+  named += query.unfinished_only ? " unfinished " : " all ";
+  if (query.stopped != JobQuery::Stopped::kAny)
+    named += query.stopped == JobQuery::Stopped::kOnly ? "stopped " : "not stopped ";
+  if (act.action == JobService::Action::kSetPriority)
+    named += "priority " + std::to_string(act.priority) + " ";
+  return arguments_digest(kNames[static_cast<int>(act.action)],
+                          named + std::to_string(query.batch) + " " + query.user);
+}
+
+// Jobs may have changed state since they were read: only those still in a selected state change.
+scheduling::Event event_of(const JobService::Act& act, const JobQuery& query,
+                           std::vector<scheduling::JobRange> ids, const std::string& by) {
+  std::vector<scheduling::JobState> only_in;
+  for (const uint32_t state : query.states)
+    only_in.push_back(static_cast<scheduling::JobState>(state));
+  switch (act.action) {
+    case JobService::Action::kRemove:
+      return scheduling::JobsRemoved{std::move(ids), only_in, by};
+    case JobService::Action::kHold:
+      return scheduling::JobsHeld{std::move(ids), only_in, by};
+    case JobService::Action::kRelease:
+      return scheduling::JobsReleased{std::move(ids), only_in};
+    case JobService::Action::kSetPriority:
+      return scheduling::PrioritySet{std::move(ids), act.priority, only_in};
+  }
+  throw std::logic_error("an unknown action");
+}
+
+}  // namespace
+
+ControlResult JobService::control(const Caller& caller, const std::string& request, const Act& act,
                                   const JobQuery& query) {
   require_name(caller);
   if (query.ids.empty() && !query.batch && query.user.empty() && query.states.empty())
     throw Refusal(Refusal::Kind::kInvalid, "filter.empty", "no jobs are selected",
                   "Give ids, a batch, a user or a state.", "filter");
-  constexpr const char* kNames[] = {"remove", "hold", "release"};
   const std::string key = request_key(caller.uid, request);
   uint64_t reached = 0;
   std::vector<scheduling::JobRange> ids;
@@ -95,15 +134,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   } catch (const Refusal& refusal) {
     refused = refusal;  // unless this is a repeat, which gets its first answer
   }
-  std::string named;
-  for (const auto& range : query.ids)
-    named += std::to_string(range.first) + "+" + std::to_string(range.count) + ",";
-  for (uint32_t state : query.states) named += " " + std::to_string(state);
-  named += query.unfinished_only ? " unfinished " : " all ";
-  if (query.stopped != JobQuery::Stopped::kAny)
-    named += query.stopped == JobQuery::Stopped::kOnly ? "stopped " : "not stopped ";
-  const std::string digest = arguments_digest(
-      kNames[static_cast<int>(action)], named + std::to_string(query.batch) + " " + query.user);
+  const std::string digest = digest_of(act, query);
   ControlResult result;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
@@ -112,18 +143,7 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
       return;
     }
     if (refused) throw *refused;
-    scheduling::Answer answer;
-    // Jobs may have changed state since they were read: change only those still in a selected
-    // state.
-    std::vector<scheduling::JobState> only_in;
-    for (const uint32_t state : query.states)
-      only_in.push_back(static_cast<scheduling::JobState>(state));
-    if (action == Action::kRemove)
-      answer = turn.apply(scheduling::JobsRemoved{ids, only_in, caller.user}).answer;
-    if (action == Action::kHold)
-      answer = turn.apply(scheduling::JobsHeld{ids, only_in, caller.user}).answer;
-    if (action == Action::kRelease)
-      answer = turn.apply(scheduling::JobsReleased{ids, only_in}).answer;
+    const scheduling::Answer answer = turn.apply(event_of(act, query, ids, caller.user)).answer;
     result.changed = answer.changed;
     result.unchanged = reached - answer.changed;
     turn.remember(key, digest,

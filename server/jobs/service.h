@@ -60,8 +60,8 @@ struct ChangeList {
 class JobService {
  public:
   // `may_submit` throws Refusal while there is no disk space for new jobs;
-  // `most_controlled`: records that one hold, release or remove may affect (a waiting
-  // array, or list of jobs with the same requirements, is one record).
+  // `most_controlled`: records that one call of control may affect (a waiting array, or
+  // list of jobs with the same requirements, is one record).
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
              std::function<void()> may_submit, size_t most_controlled = 1'000'000);
 
@@ -79,8 +79,13 @@ class JobService {
   JobId submit(const Caller& caller, const std::string& request, const std::string& host,
                const JobDescription& spec);
 
-  enum class Action { kRemove, kHold, kRelease };
-  ControlResult control(const Caller& caller, const std::string& request, Action action,
+  enum class Action { kRemove, kHold, kRelease, kSetPriority };
+  struct Act {
+    Act(Action action, int32_t priority = 0) : action(action), priority(priority) {}
+    Action action;
+    int32_t priority;  // of kSetPriority
+  };
+  ControlResult control(const Caller& caller, const std::string& request, const Act& act,
                         const JobQuery& query);
 
   JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);

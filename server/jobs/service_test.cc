@@ -27,6 +27,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_repeated_control_gets_its_first_answer);
   CPPUNIT_TEST(runs_are_listed_as_one);
   CPPUNIT_TEST(states_narrow_what_is_controlled);
+  CPPUNIT_TEST(a_priority_is_set_once);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
   CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
@@ -328,6 +329,31 @@ class JobServiceTest : public testing::ServicesFixture {
     held.ids = {scheduling::JobRange(first + 1)};
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, act(JobService::Action::kRemove, held));
     CPPUNIT_ASSERT(archive_->job(first + 1)->job.state == scheduling::JobState::kWaiting);
+  }
+
+  // A part of an array, and only one's own; the request with another priority is another one.
+  void a_priority_is_set_once() {
+    const BatchId batch = open();
+    SpecRange array = job();
+    array.count = 100;
+    array.spec.priority = 1;
+    jobs_->append(ann_, batch, 0, {array});
+    const JobId first = jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    const std::string request = random_bytes(16);
+    const auto set = [&](const Caller& caller, int32_t priority) {
+      return jobs_->control(caller, request, {JobService::Action::kSetPriority, priority},
+                            these(first + 40, 10));
+    };
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10}, set(ann_, -7).changed);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{10}, set(ann_, -7).changed);
+    CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), code([&] { set(ann_, -8); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("job.not_yours"), code([&] {
+                           set(Caller{1001, "bob", false, true}, -7);
+                         }));
+    CPPUNIT_ASSERT_EQUAL(1, archive_->job(first + 39)->job.priority);
+    CPPUNIT_ASSERT_EQUAL(-7, archive_->job(first + 49)->job.priority);
+    CPPUNIT_ASSERT_EQUAL(-7, jobs_->show(ann_, first + 40).row.job.priority);
+    CPPUNIT_ASSERT_EQUAL(1, jobs_->show(ann_, first + 40).spec.priority);
   }
 
   void conditions_are_checked_and_kept() {

@@ -87,6 +87,10 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
   v1::Control* release(const v1::RequestId& request, const v1::JobFilter& which) override {
     return control(request, which, JobService::Action::kRelease);
   }
+  v1::Control* set_priority(const v1::RequestId& request, const v1::JobFilter& which,
+                            CORBA::Long priority) override {
+    return control(request, which, {JobService::Action::kSetPriority, priority});
+  }
 
   v1::JobPage* list(const v1::JobFilter& which, const v1::Bytes& cursor,
                     CORBA::ULong limit) override {
@@ -227,10 +231,10 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
 
  private:
   v1::Control* control(const v1::RequestId& request, const v1::JobFilter& which,
-                       JobService::Action action) {
+                       const JobService::Act& act) {
     return guard_call([&] {
       auto result =
-          s_.jobs.control(s_.access.submitter(), from_octets(request), action, from_idl(which));
+          s_.jobs.control(s_.access.submitter(), from_octets(request), act, from_idl(which));
       v1::Control_var out = new v1::Control();
       out->changed = result.changed;
       out->unchanged = result.unchanged;

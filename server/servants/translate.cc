@@ -181,6 +181,7 @@ void to_idl(const JobRow& row, const std::string& machine, int32_t progress, v1:
   out.cpu_lost = job.cpu_lost / 1000;
   out.evictions = job.evictions;
   if (job.count > 1) add_detail(out.more, "count", std::to_string(job.count));
+  if (job.priority != 0) add_detail(out.more, "priority", std::to_string(job.priority));
 }
 
 void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {

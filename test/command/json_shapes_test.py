@@ -221,6 +221,7 @@ class JsonShapes(unittest.TestCase):
         self.run_it("show JOB", "show", pool.submit("--even-so", "--leaving", "kill",
                                                       "--network", "none", "--", "true")[0])
         held = pool.submit("--", "true")[0]
+        self.run_it("priority", "priority", 5, held)
         for verb in ("hold", "release", "rm"):
             self.run_it(verb, verb, held)
         status, out, err = pool.run("logs", "--follow", "--json", self.made)
@@ -312,7 +313,8 @@ class PageChecks(unittest.TestCase):
         page = Page()
         value = {"id": 1, "batch": 0, "index": 0, "name": "", "user": "", "state": "", "attempts": 0,
                  "machine": "", "reason": "", "submitted_us": 0, "changed_us": 0, "progress_ppm": 0,
-                 "cpu_kept_ms": 0, "cpu_lost_ms": 0, "evictions": 0, "count": 1}
+                 "cpu_kept_ms": 0, "cpu_lost_ms": 0, "evictions": 0, "priority": 0,
+                 "count": 1}
         change(value)
         page.check_table("RUN", value, "x")
         return page.problems

@@ -84,6 +84,13 @@ COMMAND_LINES = [
     ("hold", USAGE, WHICH_OR_MINE),
     ("hold 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
     ("release 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
+    ("priority", USAGE, parser("priority", "PRIORITY is required")),
+    ("priority 5", USAGE, WHICH_OR_MINE),
+    ("priority 17-20 5", USAGE, "sublet: '17-20' is not a priority from -1000000 to 1000000; write "
+     "it before the jobs: `sublet priority 10 17-20`"),
+    ("priority -1000001 1", USAGE, "sublet: '-1000001' is not a priority from -1000000 to 1000000; "
+     "write it before the jobs: `sublet priority 10 17-20`"),
+    ("priority -5 99", NOT_FOUND, "sublet: there is no job 99; see `sublet ls --all`"),
     ("rm", USAGE, WHICH_OR_MINE),
     ("rm all", USAGE, "sublet: 'all' is not a job id" + IDS),
     ("rm --batch 99", NOT_FOUND, "sublet: there is no batch 99; see `sublet ls --all`"),

@@ -44,6 +44,38 @@ class Policies(unittest.TestCase):
                 pool.wait_state(job, "done")
                 self.assertEqual(len(pool.attempts(job)), 1)
 
+    def test_a_priority_changes_while_it_waits(self):
+        with harness.Pool() as pool:
+            pool.start_server()
+            gate = os.path.join(pool.folder, "gate")
+            pool.client("curly").start()
+            pool.wait_machines(1)
+            first, second, third = pool.submit(
+                "--count", 3, "--", "sh", "-c", "until test -e %s; do sleep 0.02; done" % gate)
+            pool.wait_state(first, "running")
+            self.assertEqual(pool.run("priority", 5, third)[:2], (0, "gave priority 5 to 1 job\n"))
+            self.assertEqual(pool.sublet("priority", -1, first, "--state", "running"),
+                             {"changed": 1, "unchanged": 0})
+            self.assertEqual(pool.run("priority", 5, third)[:2], (
+                0, "gave priority 5 to 0 jobs; 1 unchanged (5 already, or ended)\n"))
+            pool.stop_server()
+            pool.start_server()
+            self.assertEqual([job["priority"] for job in pool.sublet("ls")["jobs"]], [5, 0, -1])
+            self.assertIn("priority   5\n", pool.run("show", third)[1])
+            shown = pool.sublet("show", third)
+            self.assertEqual((shown["priority"], shown["description"]["priority"]), (5, 0))
+            with open(gate, "w"):
+                pass
+            for job in (first, second, third):
+                pool.wait_state(job, "done")
+
+            def started(job):
+                return pool.attempts(job)[0]["started_us"]
+            self.assertLess(started(third), started(second))
+            status, _, err = pool.run("priority", 1, first)
+            self.assertEqual((status, err), (0, ""))
+            self.assertEqual(pool.job(first)["priority"], -1)
+
 
 if __name__ == "__main__":
     unittest.main()

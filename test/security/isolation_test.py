@@ -100,10 +100,10 @@ class Isolation(unittest.TestCase):
                     cwd="/", env=pool.environment(), stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE)
                 return done.returncode, done.stdout + done.stderr
-            for action in ("rm", "hold", "show", "fetch"):
-                args = [action, job] + (["--into", "/tmp"] if action == "fetch" else [])
+            for args in (["rm", job], ["hold", job], ["priority", 5, job], ["show", job],
+                         ["fetch", job, "--into", "/tmp"]):
                 status, text = as_nobody(*args)
-                self.assertEqual(status, 5, action + ": " + text)
+                self.assertEqual(status, 5, args[0] + ": " + text)
                 self.assertIn("belongs to root", text)
             status, text = as_nobody("ls", "--all", "--user", "*")
             self.assertEqual(status, 0, text)
