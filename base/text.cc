@@ -259,6 +259,12 @@ std::optional<int64_t> parse_duration_ms(std::string_view text) {
   return std::llround(*ms);
 }
 
+std::string plain_number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end.ptr);
+}
+
 std::string format_bytes(uint64_t bytes) {
   if (bytes < 1024) return std::to_string(bytes) + " B";
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

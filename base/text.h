@@ -29,6 +29,8 @@ std::string format_duration_ms(int64_t ms);
 std::optional<int64_t> parse_duration_ms(std::string_view text);
 // Binary units: "512 B", "21.3 KiB", "64 MiB".
 std::string format_bytes(uint64_t bytes);
+// "0.25", "3": the shortest text that is this number.
+std::string plain_number(double value);
 // "64 MiB", "1.5 GB", "4096"; units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, PiB.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 // "2026-02-03T04:05:06Z", and the same with milliseconds.

@@ -1,10 +1,11 @@
 // The brain alone: no store, no threads. Jobs of ten users run on 100 machines while QUEUED
 // jobs wait: accepted, started, ended (and the next one placed). For each job that ends, one
-// is submitted.
+// is submitted. Then each policy for the next job takes over in turn.
 //
 //   usage: bench-brain QUEUED JOBS
 //
-// Prints {"events", "seconds"}.
+// Prints {"events", "seconds", "switch_seconds"}: the longest of those switches.
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "scheduling/policies/job_policies.h"
 #include "scheduling/pool.h"
 
 namespace sublet::scheduling {
@@ -60,6 +62,16 @@ uint64_t run(Pool& pool, std::vector<StartAttempt> orders, uint64_t jobs) {
   }
   return events;
 }
+
+double longest_switch(Pool& pool) {
+  std::chrono::duration<double> longest{};
+  for (const std::string& policy : known_job_policies()) {
+    const auto begin = std::chrono::steady_clock::now();
+    pool.apply(PolicySet{{.job_policy = policy}, "bench"}, kBegin);
+    longest = std::max(longest, {std::chrono::steady_clock::now() - begin});
+  }
+  return longest.count();
+}
 }  // namespace
 }  // namespace sublet::scheduling
 
@@ -72,7 +84,7 @@ int main(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   const uint64_t events = run(pool, orders, std::strtoull(argv[2], nullptr, 10));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("{\"events\": %llu, \"seconds\": %.6f}\n", static_cast<unsigned long long>(events),
-              took.count());
+  std::printf("{\"events\": %llu, \"seconds\": %.6f, \"switch_seconds\": %.6f}\n",
+              static_cast<unsigned long long>(events), took.count(), longest_switch(pool));
   return 0;
 }

@@ -8,12 +8,14 @@
 
 namespace sublet::scheduling {
 
-// The parameters of the policies; each is a setting of the server with the same
-// name. Spans in microseconds.
-struct Parameters {
+// Which policies decide, and how: what may change while the brain runs (PolicySet). Each is a
+// setting of the server.
+//
+// Another half_life counts for usage from the next tick on, and for the drift of waiting
+// priorities from their instants on: it changes no record.
+struct PolicyChoice {
   std::string job_policy = "fair-share";       // which job next
   std::string machine_policy = "fifo-idle";    // which machine
-  Micros tick = 60'000'000;                    // t1: period of the Alarm Sender
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
   // fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee.
   double floor = 0.25;
@@ -23,6 +25,14 @@ struct Parameters {
                                        // head of REQUESTING instead of the best job of all
   bool charge_all = false;             // charge lost work too
   bool drift = true;                   // waiting priorities decay with the half-life of usage
+  bool operator==(const PolicyChoice&) const = default;
+};
+
+// All parameters. The others are settings of the server, too, but fixed while it runs: the
+// Alarm Sender counts the ticks, leases and pauses have begun, clients were told the lease, and
+// users have their shares. Spans in microseconds.
+struct Parameters : PolicyChoice {
+  Micros tick = 60'000'000;  // t1: period of the Alarm Sender
   double default_shares = 1;
   Micros lease = 30'000'000;         // D
   Micros leaving_wait = 60'000'000;  // for an announced checkpoint; then the older one is used
@@ -30,6 +40,13 @@ struct Parameters {
                                      // unless it reports itself again
   bool operator==(const Parameters&) const = default;
 };
+
+// Whether they are alike in all but what may change.
+bool same_when_fixed(const Parameters& a, const Parameters& b);
+
+// Why no brain can run with these, with the known names if one is not known; "": it can.
+std::string problem_with(const PolicyChoice& choice);
+std::string problem_with(const Parameters& parameters);
 
 }  // namespace sublet::scheduling
 

@@ -7,36 +7,9 @@
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
-namespace {
-std::string list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
-void check(const Parameters& p) {
-  const std::vector<std::string> known = known_job_policies();
-  if (std::find(known.begin(), known.end(), p.job_policy) == known.end()) {
-    throw std::invalid_argument("job_policy '" + p.job_policy +
-                                "' is not known; known: " + list(known));
-  }
-  if (p.machine_policy != "fifo-idle") {
-    throw std::invalid_argument("machine_policy '" + p.machine_policy +
-                                "' is not known; known: fifo-idle");
-  }
-  if (p.tick <= 0 || p.half_life <= 0 || p.lease <= 0) {
-    throw std::invalid_argument("tick, half_life and lease must be positive");
-  }
-  if (p.leaving_wait < 0 || p.refusal_pause < 0) {
-    throw std::invalid_argument("leaving_wait and refusal_pause must not be negative");
-  }
-  if (!(p.default_shares > 0)) throw std::invalid_argument("default_shares must be positive");
-  if (!(p.floor >= 0 && p.floor <= 1)) throw std::invalid_argument("floor must be 0 to 1");
-}
-}  // namespace
-
 Pool::State::State(const Parameters& p)
     : parameters(p),
+      policy{p, 0, ""},
       ledger(p),
       policies{make_job_policy(p, ledger)},
       matcher(policies, ledger),
@@ -45,7 +18,8 @@ Pool::State::State(const Parameters& p)
       machines(p, matcher, due, changes) {}
 
 Pool::Pool(const Parameters& parameters) {
-  check(parameters);
+  if (const std::string problem = problem_with(parameters); !problem.empty())
+    throw std::invalid_argument(problem);
   state_ = std::make_unique<State>(parameters);
 }
 Pool::~Pool() = default;

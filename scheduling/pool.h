@@ -91,6 +91,7 @@ class Pool {
   uint64_t waiting() const;
   size_t groups() const;  // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
+  const PolicyRecord& policy() const;
   // One sentence about a live job: why it has no machine, who holds it, or how long
   // it has been on its machine and why it was chosen. `memory_asked`: what its description says,
   // if the caller knows it; what its record needs beyond that was observed (events/growth.cc), and

@@ -31,12 +31,27 @@ constexpr std::array<Expression, 4> kExpressions = {{
     {"cores > 99", [](const MachineRecord&) { return false; }},
 }};
 
+Parameters some_parameters(uint32_t bits) {
+  Parameters p;
+  const std::vector<std::string> policies = known_job_policies();
+  p.job_policy = policies[bits / 32 % policies.size()];
+  p.half_life = (bits & 1024 ? 100 : 300) * kSecond;
+  p.turns_by_machine = bits & 1;
+  p.charge_all = bits & 2;
+  p.drift = !(bits & 4);
+  p.initial_priority_zero = bits & 8;
+  p.cost_cpu = bits & 256;
+  p.floor = bits & 512 ? 0 : 0.25;
+  return p;
+}
+
 // Turns numbers into events that are valid now, or nearly: a few come from former
 // machines and attempts.
 class Player {
  public:
   // `refusing`: most orders are refused.
-  explicit Player(const Parameters& p, bool refusing = false) : t(p), refusing_(refusing) {}
+  explicit Player(const Parameters& p, bool refusing = false)
+      : t(p), settings_(p), refusing_(refusing) {}
 
   Event next(uint32_t choice) {
     bits_ = choice * 2654435761u;
@@ -191,11 +206,11 @@ class Player {
     return end;
   }
   Event rare() {
-    switch (pick(10)) {
+    switch (pick(12)) {
       case 0:
         return SharesSet{a_user(), 1.0 + pick(3), SharesSet::By(pick(3))};
       case 1:
-        return ServerStarted();
+        return pick(2) ? ServerStarted() : ServerStarted{settings_};
       case 2:
         return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}, some_states(), a_user()};
       case 3:
@@ -208,11 +223,15 @@ class Player {
       case 7:
         return PrioritySet{
             {{a_job(), 1 + pick(6)}}, static_cast<int32_t>(pick(5)) - 2, some_states()};
+      case 8:
+      case 9:
+        return PolicySet{some_parameters(pick(2048)), pick(3) ? a_user() : ""};
       default:
         return Ticked();
     }
   }
 
+  const Parameters settings_;
   bool refusing_;
   uint32_t bits_ = 0;
   std::set<BatchId> conditional_;  // batches that have been submitted
@@ -373,20 +392,6 @@ bool is_stale(const TestPool& t, const Event& event) {
   return false;
 }
 
-Parameters some_parameters(uint32_t bits) {
-  Parameters p;
-  const std::vector<std::string> policies = known_job_policies();
-  p.job_policy = policies[bits / 32 % policies.size()];
-  p.half_life = 300 * kSecond;
-  p.turns_by_machine = bits & 1;
-  p.charge_all = bits & 2;
-  p.drift = !(bits & 4);
-  p.initial_priority_zero = bits & 8;
-  p.cost_cpu = bits & 256;
-  p.floor = bits & 512 ? 0 : 0.25;
-  return p;
-}
-
 std::vector<uint32_t> some_history() {
   return *rc::gen::scale(6.0, rc::gen::arbitrary<std::vector<uint32_t>>());
 }
@@ -472,8 +477,9 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       Pool restored(some_parameters(bits));
       const auto complaints = restored.restore(player.t.books.snapshot());
       RC_ASSERT(complaints.empty());
-      RC_ASSERT(text_of(player.t.apply(ServerStarted())) ==
-                text_of(restored.apply(ServerStarted(), player.t.now)));
+      const ServerStarted started{some_parameters(bits)};
+      RC_ASSERT(text_of(player.t.apply(started)) == text_of(restored.apply(started, player.t.now)));
+      RC_ASSERT(restored.policy() == player.t.pool.policy());
       for (size_t i = until; i < history.size(); ++i) {
         const Event event = player.next(history[i]);
         const Outcome& outcome = player.t.apply(event);
@@ -495,7 +501,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       Pool other(some_parameters(bits + 32));
       testing::Books books = player.t.books;
       RC_ASSERT(other.restore(books.snapshot()).empty());
-      books.write(other.apply(ServerStarted(), player.t.now));
+      books.write(other.apply(ServerStarted{some_parameters(bits + 32)}, player.t.now));
       player.t.apply(ServerStarted());
       for (size_t i = until; i < history.size(); ++i) {
         const Event event = player.next(history[i]);
@@ -516,7 +522,8 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       Pool restored(some_parameters(bits));
       RC_ASSERT(restored.restore(player.t.books.snapshot()).empty());
       const Anchored anchor = player.t.pool.anchor();
-      RC_ASSERT((anchor.parameters == some_parameters(bits)));
+      RC_ASSERT(same_when_fixed(anchor.parameters, some_parameters(bits)));
+      RC_ASSERT((player.t.pool.policy().choice == anchor.parameters));
       const Micros now = player.t.now;
       if (bits & 32) RC_ASSERT(text_of(player.t.apply(anchor)) == text_of(Outcome()));
       RC_ASSERT(text_of(restored.apply(anchor, now)) == text_of(Outcome()));

@@ -71,6 +71,11 @@ struct ToText {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
                 r.now);
   }
+  std::string operator()(const PolicyRecord& r) const {
+    const PolicyChoice& c = r.choice;
+    return line("policy", c.job_policy, c.machine_policy, c.half_life, c.floor, c.cost_cpu,
+                c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift, r.since, r.by);
+  }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);
   }
@@ -143,6 +148,10 @@ struct Writer {
     demand(books.batches[r.id].stopped_by == 0, "a stopped batch changed");
     books.batches[r.id] = r;
   }
+  void operator()(const PolicyRecord& r) const {
+    once("policy");
+    books.policy = r;
+  }
   void operator()(const PoolRecord& r) const {
     once("pool");
     books.pool = r;
@@ -174,6 +183,7 @@ void Books::write(const Outcome& outcome, bool damaged) {
 Snapshot Books::snapshot() const {
   Snapshot snapshot;
   snapshot.pool = pool;
+  snapshot.policy = policy;
   for (const auto& [name, user] : users) snapshot.users.push_back(user);
   for (const auto& [id, machine] : machines) snapshot.machines.push_back(machine);
   std::set<JobId> wanted;

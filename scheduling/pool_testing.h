@@ -38,6 +38,7 @@ class Books {
   std::vector<ChangeRecord> changes;
   std::map<BatchId, BatchRecord> batches;
   PoolRecord pool;
+  std::optional<PolicyRecord> policy;
 };
 
 // With the policy "fair-share-1998".

@@ -4,10 +4,12 @@
 #ifndef SUBLET_SCHEDULING_RECORDS_H_
 #define SUBLET_SCHEDULING_RECORDS_H_
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "scheduling/parameters.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -158,11 +160,19 @@ struct PoolRecord {
   bool operator==(const PoolRecord&) const = default;
 };
 
+// The policies in force.
+struct PolicyRecord {
+  PolicyChoice choice;
+  Micros since = 0;  // 0: not known
+  std::string by;    // the administrator who has set them; "": the settings
+  bool operator==(const PolicyRecord&) const = default;
+};
+
 // The k-th of the jobs that a record describes, 0 <= k < count.
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
-                            ChangeRecord, PoolRecord, BatchRecord>;
+                            ChangeRecord, PoolRecord, BatchRecord, PolicyRecord>;
 
 // Everything needed to rebuild the brain. May be omitted:
 // - final jobs, except those with a live attempt (removed, but not yet ended on its
@@ -177,6 +187,7 @@ struct Snapshot {
   std::vector<JobRecord> jobs;
   std::vector<AttemptRecord> attempts;
   std::vector<BatchRecord> batches;
+  std::optional<PolicyRecord> policy = std::nullopt;  // none was stored: as the settings say
   // The highest ids in any row; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;
@@ -208,8 +219,8 @@ struct Answer {
   uint64_t changed = 0;
   uint64_t unchanged = 0;  // JobsRemoved, JobsHeld, JobsReleased, PrioritySet
   std::vector<std::pair<AttemptKey, Verdict>> verdicts;  // Renewed, AttemptStarted, AttemptEnded
-  // CheckpointStored: the attempt counts; SharesSet: valid; MachineJoined, MachineDrained,
-  // MachineEvicted: machine known.
+  // CheckpointStored: the attempt counts; SharesSet, PolicySet: valid; MachineJoined,
+  // MachineDrained, MachineEvicted: machine known.
   bool accepted = true;
 };
 

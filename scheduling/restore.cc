@@ -24,6 +24,7 @@ class Restorer {
 
   Complaints run() {
     s_.changes.restore(rows_.pool, rows_.pool);
+    if (rows_.policy) adopt(*rows_.policy);
     for (const UserRecord& row : rows_.users) add_user(row);
     s_.ledger.number_restored();
     for (const MachineRecord& row : rows_.machines) add_machine(row);
@@ -44,6 +45,12 @@ class Restorer {
 
  private:
   void complain(std::string sentence) { complaints_.push_back(std::move(sentence)); }
+
+  void adopt(const PolicyRecord& row) {
+    if (const std::string problem = problem_with(row.choice); !problem.empty())
+      return complain("the stored policies are left out: " + problem + "; the settings count");
+    s_.adopt(row);
+  }
 
   void add_user(const UserRecord& row) {
     for (std::string& sentence : s_.ledger.restore(row)) complain(std::move(sentence));

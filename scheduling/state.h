@@ -54,6 +54,7 @@ struct Pool::State {
   void on(const CheckpointDamaged& event);
   void on(const AttemptEnded& event);
   void on(const SharesSet& event);
+  void on(const PolicySet& event);
   void on(const Ticked& event);
   void on(const TimePassed& event);
   void on(const ServerStarted& event);
@@ -97,12 +98,20 @@ struct Pool::State {
   void note_growth(Job& job, const Attempt& attempt, const End& end);
   void note_growth_of_alike(const JobRange& alike, JobId grown, uint64_t memory);
 
+  // ---- policies ----
+  // Those of the choice are in force from now on: what waits is queued anew. `by`: as in the
+  // record. O(n log n) in the number of waiting records, of which none changes.
+  void switch_policies(const PolicyChoice& choice, const std::string& by);
+  // The same without a record, for the stored one.
+  void adopt(const PolicyRecord& stored);
+
   // REQUESTING in the order of the hosts' oldest waiting jobs.
   void order_requesting();
   // Adds the records of the apply and forgets what is not needed any more.
   void emit();
 
-  const Parameters parameters;
+  Parameters parameters;  // with the policies in force
+  PolicyRecord policy;
   Changes changes;
   Deadlines due;  // attempts and machines: checked by TimePassed
   Ledger ledger;

@@ -55,11 +55,13 @@ std::vector<Line> page_of(std::vector<Line> lines, const std::string& after, uin
 }  // namespace
 
 AdministrationService::AdministrationService(Pipeline& pipeline, Archive& archive, Access& access,
-                                             SettledShares shares, SpoolLimits limits)
+                                             SettledShares shares,
+                                             scheduling::PolicyChoice policies, SpoolLimits limits)
     : pipeline_(pipeline),
       archive_(archive),
       access_(access),
       shares_(std::move(shares)),
+      policies_(std::move(policies)),
       limits_(std::move(limits)) {}
 
 std::string AdministrationService::change(const Caller& caller, const std::string& request,
@@ -140,6 +142,28 @@ void AdministrationService::set_quota(const Caller& caller, const std::string& r
     }
     return std::string();
   });
+}
+
+void AdministrationService::set_policies(const Caller& caller, const std::string& request,
+                                         const std::optional<PolicyWords>& words) {
+  Act act{"switching policies"};
+  act.value = words ? ":" : ": as the settings say";
+  if (words)
+    for (const auto& [name, value] : *words) act.value += " " + name + "=" + value;
+  change(caller, request, act, [&](Turn& turn) {
+    if (words && words->empty())
+      throw invalid("nothing is to be changed", "Name a policy or a parameter.", "parameters");
+    turn.apply(
+        words ? scheduling::PolicySet{changed(turn.pool().policy().choice, *words), caller.user}
+              : scheduling::PolicySet{policies_, ""});
+    return std::string();
+  });
+}
+
+scheduling::PolicyRecord AdministrationService::policies() {
+  scheduling::PolicyRecord policy;
+  pipeline_.perform([&](Turn& turn) { policy = turn.pool().policy(); });
+  return policy;
 }
 
 std::vector<SharesLine> AdministrationService::shares(const std::string& after, uint32_t limit) {

@@ -1,5 +1,5 @@
 // What administrators change in a running pool, without the ORB: machines that are drained or
-// cleared, users' shares and quotas. All of it is durable.
+// cleared, users' shares and quotas, policies. All of it is durable.
 //
 // Threads: any.
 #ifndef SUBLET_SERVER_ADMINISTRATION_H_
@@ -13,6 +13,7 @@
 
 #include "server/access.h"
 #include "server/commit/pipeline.h"
+#include "server/policy_settings.h"
 #include "server/spool/service.h"
 #include "server/store/archive/archive.h"
 
@@ -39,8 +40,9 @@ struct SettledShares {
 
 class AdministrationService {
  public:
+  // `policies`: what the settings say.
   AdministrationService(Pipeline& pipeline, Archive& archive, Access& access, SettledShares shares,
-                        SpoolLimits limits);
+                        scheduling::PolicyChoice policies, SpoolLimits limits);
 
   // request: the caller's 16 octets. All of these throw Refusal: kNotPermitted unless the
   // caller is an administrator, kNotFound "machine.unknown", kInvalid "field.invalid".
@@ -54,6 +56,12 @@ class AdministrationService {
                   std::optional<double> shares);
   void set_quota(const Caller& caller, const std::string& request, const std::string& user,
                  std::optional<uint64_t> bytes);
+
+  // The policies in force with these words in place of their own; std::nullopt: as the settings
+  // say. Throws Refusal as changed() does, too.
+  void set_policies(const Caller& caller, const std::string& request,
+                    const std::optional<PolicyWords>& words);
+  scheduling::PolicyRecord policies();
 
   // At most `limit` users after `after`, in order of name; who may see whom:
   // idl/administration.idl.
@@ -74,6 +82,7 @@ class AdministrationService {
   Archive& archive_;
   Access& access_;
   const SettledShares shares_;
+  const scheduling::PolicyChoice policies_;
   const SpoolLimits limits_;
 };
 

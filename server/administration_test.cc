@@ -25,6 +25,8 @@ PipelineSettings with_shares_of_ann() {
   return settings;
 }
 
+scheduling::PolicyChoice settled_policies() { return {.job_policy = "umol", .floor = 0.5}; }
+
 class AdministrationTest : public testing::ServicesFixture {
   CPPUNIT_TEST_SUITE(AdministrationTest);
   CPPUNIT_TEST(only_administrators_may);
@@ -33,6 +35,9 @@ class AdministrationTest : public testing::ServicesFixture {
   CPPUNIT_TEST(unknown_machines_are_named);
   CPPUNIT_TEST(jobs_are_evicted);
   CPPUNIT_TEST(shares_outlive_a_restart);
+  CPPUNIT_TEST(policies_outlive_a_restart);
+  CPPUNIT_TEST(bad_policies_change_nothing);
+  CPPUNIT_TEST(words_mean_what_they_say);
   CPPUNIT_TEST(quotas_outlive_a_restart);
   CPPUNIT_TEST(who_sees_which_quota);
   CPPUNIT_TEST(bad_values_are_refused);
@@ -56,9 +61,9 @@ class AdministrationTest : public testing::ServicesFixture {
     serve();
   }
   void serve() {
-    administration_ = std::make_unique<AdministrationService>(*pipeline_, *archive_, access_,
-                                                              SettledShares{{{"ann", 2}}, 1},
-                                                              SpoolLimits{1000, {{"bob", 50}}});
+    administration_ = std::make_unique<AdministrationService>(
+        *pipeline_, *archive_, access_, SettledShares{{{"ann", 2}}, 1}, settled_policies(),
+        SpoolLimits{1000, {{"bob", 50}}});
   }
   SharesLine shares_of(const std::string& user) {
     for (const auto& line : administration_->shares("", 1000))
@@ -83,9 +88,15 @@ class AdministrationTest : public testing::ServicesFixture {
   void only_administrators_may() {
     AdministrationService& a = *administration_;
     const std::function<void()> acts[] = {
-        [&] { a.drain(ann_, id(), machine_, true); }, [&] { a.drain(ann_, id(), machine_, false); },
-        [&] { a.evict(ann_, id(), machine_); }, [&] { a.set_shares(ann_, id(), "ann", 1000); },
-        [&] { a.set_quota(ann_, id(), "ann", 1ull << 40); }};
+        [&] { a.drain(ann_, id(), machine_, true); },
+        [&] { a.drain(ann_, id(), machine_, false); },
+        [&] { a.evict(ann_, id(), machine_); },
+        [&] { a.set_shares(ann_, id(), "ann", 1000); },
+        [&] { a.set_quota(ann_, id(), "ann", 1ull << 40); },
+        [&] {
+          a.set_policies(ann_, id(), PolicyWords{{"jobs", "fifo"}});
+        },
+        [&] { a.set_policies(ann_, id(), std::nullopt); }};
     for (const auto& act : acts)
       CPPUNIT_ASSERT_EQUAL(std::string("admin.only"), refusal_of(act).code);
     CPPUNIT_ASSERT(!draining() && shares_of("ann").shares == 2);
@@ -103,6 +114,59 @@ class AdministrationTest : public testing::ServicesFixture {
     administration_->set_quota(root_, quota, "ann", 1ull << 30);
     const auto nearly = [&] { administration_->set_quota(root_, quota, "ann", (1ull << 30) + 1); };
     CPPUNIT_ASSERT_EQUAL(std::string("request.reused"), refusal_of(nearly).code);
+  }
+
+  void policies_outlive_a_restart() {
+    administration_->set_policies(root_, id(), PolicyWords{{"jobs", "fifo"}, {"floor", "0.1"}});
+    start_again();
+    const auto set = administration_->policies();
+    CPPUNIT_ASSERT((set.choice == scheduling::PolicyChoice{.job_policy = "fifo", .floor = 0.1}));
+    CPPUNIT_ASSERT_EQUAL(std::string("root"), set.by);
+    CPPUNIT_ASSERT(set.since > 0);
+    administration_->set_policies(root_, id(), PolicyWords{{"half_life", "90 min"}});
+    CPPUNIT_ASSERT_EQUAL(std::string("fifo"), administration_->policies().choice.job_policy);
+    administration_->set_policies(root_, id(), std::nullopt);
+    CPPUNIT_ASSERT(administration_->policies().choice == settled_policies());
+    CPPUNIT_ASSERT_EQUAL(std::string(), administration_->policies().by);
+    start_again();  // whose settings are the defaults
+    CPPUNIT_ASSERT(administration_->policies().choice == scheduling::PolicyChoice());
+  }
+
+  void bad_policies_change_nothing() {
+    const auto before = administration_->policies();
+    const auto refused = [&](const PolicyWords& words) {
+      const Refusal refusal =
+          refusal_of([&] { administration_->set_policies(root_, id(), words); });
+      CPPUNIT_ASSERT(administration_->policies() == before);
+      return refusal.code + ": " + refusal.message;
+    };
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.invalid: setting \"scheduling.jobs=nearest\": \"scheduling.jobs\" "
+                    "must be one of \"fair-share\" \"fair-share-1998\" \"up-down\" \"fifo\" "
+                    "\"round-robin\" \"random\" \"umol\""),
+        refused({{"floor", "0.5"}, {"jobs", "nearest"}}));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.invalid: setting \"scheduling.floor=2\": \"scheduling.floor\" must be "
+                    "a number from 0 to 1"),
+        refused({{"floor", "2"}}));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
+                    "jobs, machines, half_life, floor, cost, initial_priority, turns, charge, "
+                    "drift"),
+        refused({{"lease", "30 s"}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid: nothing is to be changed"), refused({}));
+  }
+
+  void words_mean_what_they_say() {
+    scheduling::PolicyChoice odd;
+    odd.job_policy = "up-down";
+    odd.half_life = 90'061'001'000;  // as text, "1 d 1 h"
+    odd.floor = 1.0 / 3;
+    odd.cost_cpu = odd.initial_priority_zero = odd.turns_by_machine = odd.charge_all = true;
+    odd.drift = false;
+    for (const scheduling::PolicyChoice& choice : {odd, settled_policies()})
+      CPPUNIT_ASSERT(changed({}, words_of(choice)) == choice);
+    CPPUNIT_ASSERT(words_of({}).at(2) == std::pair(std::string("half_life"), std::string("1 d")));
   }
 
   void a_machine_is_drained_and_resumed() {

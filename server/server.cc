@@ -152,7 +152,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       logs_(archive_, spool_, access_, log_desk_),
       members_(member_settings(settings), authority_, *pipeline_, archive_, system_clock()),
       administration_(*pipeline_, archive_, access_,
-                      {settings.shares, settings.policies.default_shares},
+                      {settings.shares, settings.policies.default_shares}, settings.policies,
                       {settings.quota, settings.quotas, settings.keep_outputs}),
       housekeeper_({.keep_changes = settings.keep_changes,
                     .keep_uses = settings.keep_uses,

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "base/options/default_places.h"
-#include "scheduling/policies/job_policies.h"
+#include "server/policy_settings.h"
 
 namespace sublet::server {
 namespace {
@@ -104,31 +104,9 @@ std::vector<SettingSpec> server_setting_specs() {
   add("history.keep_jobs", T::duration, "30 d", 0, 1e13,
       "how long to keep finished jobs in the database; older ones are moved to files in "
       "STATE/history, where commands still find them; 0: for ever");
-  add("scheduling.jobs", T::text, "fair-share", 0, 0, "the policy that chooses the next job");
-  specs.back().choices = scheduling::known_job_policies();
-  add("scheduling.machines", T::text, "fifo-idle", 0, 0, "the policy that chooses the machine");
-  specs.back().choices = {"fifo-idle"};
+  for (SettingSpec& spec : policy_setting_specs()) specs.push_back(std::move(spec));
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
       "t1: period of the Alarm Sender, at which usage decays");
-  add("scheduling.half_life", T::duration, "24 h", 1000, 1e12,
-      "half-life of usage; K1 = 2^(-tick / half_life)");
-  add("scheduling.floor", T::real, "0.25", 0, 1,
-      "fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee");
-  add("scheduling.cost", T::text, "held", 0, 0,
-      "fair-share: what counts as used: held (the core time of a job, if that is more than its CPU "
-      "time) or cpu");
-  specs.back().choices = {"held", "cpu"};
-  add("scheduling.initial_priority", T::text, "standing", 0, 0,
-      "priority of a new job: standing (as if it had just returned) or zero");
-  specs.back().choices = {"standing", "zero"};
-  add("scheduling.turns", T::text, "best", 0, 0,
-      "fair-share-1998: best (job of all) or machine (best job of the head requesting machine)");
-  specs.back().choices = {"best", "machine"};
-  add("scheduling.charge", T::text, "kept", 0, 0,
-      "CPU time to charge: kept (work that was not lost) or all");
-  specs.back().choices = {"kept", "all"};
-  add("scheduling.drift", T::boolean, "true", 0, 0,
-      "whether the priorities of waiting jobs drift towards the front");
   add("scheduling.default_shares", T::real, "1", 1e-6, 1e6,
       "shares of a user not named in [shares]");
   add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
@@ -151,18 +129,9 @@ std::vector<SettingSpec> server_setting_specs() {
 
 namespace {
 
-scheduling::Parameters read_policies(const Settings& s) {
-  scheduling::Parameters p;
-  p.job_policy = s.text("scheduling.jobs");
-  p.machine_policy = s.text("scheduling.machines");
+scheduling::Parameters read_parameters(const Settings& s) {
+  scheduling::Parameters p{read_policies(s)};
   p.tick = s.duration_ms("scheduling.tick") * 1000;
-  p.half_life = s.duration_ms("scheduling.half_life") * 1000;
-  p.floor = s.real("scheduling.floor");
-  p.cost_cpu = s.text("scheduling.cost") == "cpu";
-  p.initial_priority_zero = s.text("scheduling.initial_priority") == "zero";
-  p.turns_by_machine = s.text("scheduling.turns") == "machine";
-  p.charge_all = s.text("scheduling.charge") == "all";
-  p.drift = s.boolean("scheduling.drift");
   p.default_shares = s.real("scheduling.default_shares");
   p.lease = s.duration_ms("scheduling.lease") * 1000;
   p.leaving_wait = s.duration_ms("scheduling.leaving_wait") * 1000;
@@ -210,7 +179,7 @@ ServerSettings read_server_settings(const Settings& s) {
   out.watchdog_ms = s.duration_ms("server.watchdog");
   out.max_connections = s.integer("server.max_connections");
   out.max_connections_per_uid = s.integer("server.max_connections_per_user");
-  out.policies = read_policies(s);
+  out.policies = read_parameters(s);
   out.shares = s.reals("shares");
   out.keep_events = s.duration_ms("history.keep_events") * 1000;
   out.events_size = s.size_bytes("history.events_size");

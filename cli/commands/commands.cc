@@ -221,11 +221,11 @@ int run_command_line(int argc, const char* const* argv) {
       release_command(top), priority_command(top), remove_command(top),  machines_command(top),
       top_command(top),     report_command(top),   metrics_command(top), about_command(top),
       join_command(top)};
-  Arguments& admin =
-      top.command("admin", "Administer the pool: its machines, shares, quotas and members");
+  Arguments& admin = top.command(
+      "admin", "Administer the pool: its machines, policies, shares, quotas and members");
   for (Command (*command)(Arguments&) :
-       {drain_command, resume_command, evict_command, shares_command, quota_command, invite_command,
-        revoke_command, members_command})
+       {drain_command, resume_command, evict_command, policy_command, shares_command, quota_command,
+        invite_command, revoke_command, members_command})
     commands.push_back(command(admin));
   Arguments& owner = top.command("owner", "Say whether jobs may run at this machine now");
   for (Command (*command)(Arguments&) :

@@ -112,6 +112,7 @@ Command members_command(Arguments& admin);
 Command drain_command(Arguments& admin);
 Command resume_command(Arguments& admin);
 Command evict_command(Arguments& admin);
+Command policy_command(Arguments& admin);
 Command shares_command(Arguments& admin);
 Command quota_command(Arguments& admin);
 // The subcommands of `owner`.

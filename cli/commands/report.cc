@@ -5,6 +5,7 @@
 #include "cli/commands/commands.h"
 #include "cli/names.h"
 #include "cli/pool/pool_client.h"
+#include "cli/views/policies.h"
 #include "cli/views/reports.h"
 #include "cli/views/when.h"
 
@@ -79,6 +80,7 @@ Report fetch(Context& context, const ReportOptions& o, const ReportQuery& query)
   }
   report.of_users = o.what.empty() || o.what == "users";
   if (!report.of_users) return report;
+  report.policies = context.pool().policies_in_force();
   report.standings = context.pool().current_standings();
   if (!o.user.empty())
     std::erase_if(report.standings, [&](const Standing& s) { return s.user != o.user; });
@@ -110,8 +112,8 @@ int run_report(const ReportOptions& o, Context& context) {
   }
   print(report.usage.empty() ? "nothing was used in that period\n"
                              : usage_table(report.usage, t.columns, t.colour));
-  if (!report.standings.empty())
-    print("\n" + standings_table(report.standings, t.columns, t.colour));
+  if (report.of_users) print("\n" + policy_line(report.policies, now_us()) + "\n");
+  if (!report.standings.empty()) print(standings_table(report.standings, t.columns, t.colour));
   const bool own_only = o.what == "pool" && o.user.empty() && !report.usage.empty() &&
                         report.usage.front().local_us < 0;
   if (own_only) say("this is your own usage; only administrators see the whole pool's");

@@ -39,6 +39,7 @@ LogPart from_log(const v1::LogPart& part);
 ChangePage from_changes(const v1::ChangePage& page);
 MachinePage from_machines(const v1::MachinePage& page);
 MemberPage from_members(const v1::MemberPage& page);
+Policies from_policies(const v1::Policies& policies);
 SharesPage from_shares(const v1::SharesPage& page);
 QuotaPage from_quotas(const v1::QuotaPage& page);
 UsagePage from_usage(const v1::UsagePage& page);

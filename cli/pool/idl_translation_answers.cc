@@ -254,6 +254,10 @@ UsagePage from_usage(const v1::UsagePage& page) {
           from_octets(page.next)};
 }
 
+Policies from_policies(const v1::Policies& policies) {
+  return {from_idl(policies.parameters), policies.since, text(policies.by)};
+}
+
 SharesPage from_shares(const v1::SharesPage& page) {
   return {each<UserShares>(page.shares,
                            [](const v1::UserShares& s) {

@@ -262,6 +262,13 @@ struct MemberPage {
   std::string next;
 };
 
+// Name and value, as in the server's settings: "jobs" "fifo".
+struct Policies {
+  Details parameters;
+  int64_t since_us = 0;  // 0: not known
+  std::string by;        // the administrator; empty: the settings
+};
+
 struct UserShares {
   std::string user;
   double shares = 0;

@@ -236,6 +236,24 @@ void PoolClient::set_quota(const RequestId& request, const std::string& user,
   remote_->call([&] { remote_->administration->set_quota(id, bound); });
 }
 
+void PoolClient::set_policies(const RequestId& request, const Details& parameters) {
+  v1::Details words;
+  to_idl(parameters, words);
+  const auto id = octets_of<v1::RequestId>(request);
+  remote_->call([&] { remote_->administration->set_policies(id, words); });
+}
+
+void PoolClient::give_policies_back(const RequestId& request) {
+  const auto id = octets_of<v1::RequestId>(request);
+  remote_->call([&] { remote_->administration->give_policies_back(id); });
+}
+
+Policies PoolClient::policies_in_force() {
+  v1::Policies_var policies =
+      remote_->call([&] { return remote_->administration->policies_in_force(); });
+  return from_policies(policies);
+}
+
 SharesPage PoolClient::shares(const std::string& cursor, uint32_t limit) {
   v1::SharesPage_var page = remote_->call(
       [&] { return remote_->administration->shares(octets_of<v1::Bytes>(cursor), limit); });

@@ -83,6 +83,9 @@ class PoolClient : public SpoolCalls, public LogCalls {
   // std::nullopt: as the server's settings say.
   void set_shares(const RequestId& request, const std::string& user, std::optional<double> shares);
   void set_quota(const RequestId& request, const std::string& user, std::optional<uint64_t> bytes);
+  void set_policies(const RequestId& request, const Details& parameters);
+  void give_policies_back(const RequestId& request);
+  Policies policies_in_force();
   SharesPage shares(const std::string& cursor, uint32_t limit);
   QuotaPage quotas(const std::string& cursor, uint32_t limit);
 

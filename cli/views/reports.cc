@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/views/output.h"
+#include "cli/views/policies.h"
 
 namespace sublet::cli {
 namespace {
@@ -219,6 +220,8 @@ void write_json(JsonWriter& json, const Report& report) {
   json.end_array();
   if (report.of_steps) write_json(json, "steps", report.total_steps);
   if (report.of_users) {
+    json.key("policies");
+    write_json(json, report.policies);
     json.key("standings").begin_array();
     for (const Standing& s : report.standings) write_json(json, s);
     json.end_array();

@@ -16,6 +16,7 @@ struct Report {
   bool of_steps = false;  // how long the steps of evictions took
   std::vector<StepSpread> total_steps;
   std::vector<Standing> standings;
+  Policies policies;  // if of_users
 };
 
 // CPU time per wall-clock time in ppm; -1 if nothing ran.

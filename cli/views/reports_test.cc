@@ -110,13 +110,16 @@ class ReportViewsTest : public CppUnit::TestFixture {
     report.usage = {line("ann", 1000)};
     report.of_users = true;
     report.standings = {standing("ann")};
+    report.policies = {{{"jobs", "fifo"}, {"floor", "0.25"}}, 7, "root"};
     JsonWriter writer;
     write_json(writer, report);
     CPPUNIT_ASSERT_EQUAL(
         std::string(
             R"({"usage":[{"group":{"user":"ann"},"jobs_done":3,"attempts":4,"evictions":1,)"
             R"("cpu_us":1000,"wall_us":2000,"cpu_ppm":500000,"kept_us":990,"lost_us":10,)"
-            R"("charged_us":990,"waited_us":8000000}],"standings":[{"user":"ann","usage":0.1,)"
+            R"("charged_us":990,"waited_us":8000000}],)"
+            R"("policies":{"parameters":{"jobs":"fifo","floor":"0.25"},"since_us":7,"by":"root"},)"
+            R"("standings":[{"user":"ann","usage":0.1,)"
             R"("charges":0,"shares":1,"active":2,"waiting":1,"place":1,"best_priority":12.5,)"
             R"("reason":"a share of 1 of 4: next in line, ahead of bob"}]})"),
         writer.str());

@@ -95,11 +95,11 @@ void AttemptBook::belong(Attempt& attempt, User& user) {
   ledger_.hold(user, static_cast<int64_t>(attempt.reserved.cores));
 }
 
-void AttemptBook::charge_running(Micros since_last_tick, double kept) {
+void AttemptBook::charge_running(Micros span, double kept) {
   // In the order of ids, so that equal histories give equal sums.
   std::vector<Attempt*> charged;
   for (auto& [id, attempt] : attempts_) {
-    const bool runs = attempt.record.state == AttemptState::kRunning;
+    const bool runs = span > 0 && attempt.record.state == AttemptState::kRunning;
     if (attempt.user != nullptr && (runs || attempt.record.charged > 0))
       charged.push_back(&attempt);
   }
@@ -109,7 +109,7 @@ void AttemptBook::charge_running(Micros since_last_tick, double kept) {
   for (Attempt* attempt : charged) {
     AttemptRecord& record = attempt->record;
     const Micros ran = record.state == AttemptState::kRunning
-                           ? std::min(changes_.now() - record.started, since_last_tick)
+                           ? std::min(changes_.now() - record.started, span)
                            : 0;
     const Micros held = std::max<Micros>(ran, 0) * static_cast<Micros>(attempt->reserved.cores);
     ledger_.charge(*attempt->user, held);

@@ -67,9 +67,9 @@ class AttemptBook {
   // What the brain knew of the attempt besides its record.
   void anchor(Attempt& attempt, const Anchored::AttemptNow& known);
 
-  // Charges each running attempt for its core time since the last tick, at which usage decayed
-  // by the factor `kept`.
-  void charge_running(Micros since_last_tick, double kept);
+  // Charges each running attempt for its core time of this span, which ends now. What was charged
+  // before decays by the factor `kept`, as usage does.
+  void charge_running(Micros span, double kept);
   // Charges an attempt that has ended with `cost`, less what it was charged while it ran.
   void settle(Attempt& ended, Micros cost);
 

@@ -160,9 +160,21 @@ void JobBook::note_returned(Job& job) {
   touch(job);
 }
 
+void JobBook::follow(const Parameters& parameters) {
+  share_priority_ = SharePriority(parameters);
+  std::vector<Job*> queued;
+  for (auto& [id, job] : jobs_)
+    if (job.line != nullptr) queued.push_back(&job);
+  // In the order of ids, so that equal histories give equal queues.
+  std::sort(queued.begin(), queued.end(),
+            [](const Job* a, const Job* b) { return a->record.id < b->record.id; });
+  for (Job* job : queued) matcher_.queue().take(*job);
+  for (Job* job : queued) matcher_.queue().add(*job, policies_.job->order(job->record));
+}
+
 bool JobBook::set_priority(Job& job, int32_t priority) {
   if (job.record.priority == priority) return false;
-  const bool queued = job.bucket != nullptr;
+  const bool queued = job.line != nullptr;
   matcher_.queue().take(job);
   job.record.priority = priority;
   if (queued) enqueue(job);

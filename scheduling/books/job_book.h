@@ -91,6 +91,8 @@ class JobBook {
   // (3.4): the job was submitted, or returns unfinished.
   void note_submitted(Job& job);
   void note_returned(Job& job);
+  // Other policies are in force, with these parameters: queues what waits anew.
+  void follow(const Parameters& parameters);
   // The user's own priority, from now on. False: it was this already.
   bool set_priority(Job& job, int32_t priority);
   // It asks for at least this much memory from now on.
@@ -127,7 +129,7 @@ class JobBook {
   Matcher& matcher_;
   const AttemptBook& attempts_;
   const Policies& policies_;
-  const SharePriority share_priority_;
+  SharePriority share_priority_;
   Changes& changes_;
   std::unordered_map<JobId, Job> jobs_;
   std::map<JobId, Job*> arrays_;

@@ -25,6 +25,8 @@ Ledger::Ledger(const Parameters& parameters)
       tick_(parameters.tick),
       k1_(decay_per_tick(parameters.tick, parameters.half_life)) {}
 
+void Ledger::set_half_life(Micros half_life) { k1_ = decay_per_tick(tick_, half_life); }
+
 User& Ledger::user(const std::string& name) {
   const auto [it, made] = users_.try_emplace(name);
   User& user = it->second;
@@ -97,6 +99,11 @@ void Ledger::begin_to_wait(User& user) {
   user.record.drawn = clock_;
   touched_.add(user);
   note_moved(user);
+}
+
+void Ledger::begin_draws() {
+  for (auto& [name, user] : users_)
+    if (user.waiting > 0) begin_to_wait(user);
 }
 
 void Ledger::note_moved(User& user) {

@@ -44,6 +44,8 @@ class Ledger {
   User& user(const std::string& name);
   // False: these are no shares, and nothing was changed.
   bool set_shares(const SharesSet& event);
+  // Of usage, from the next tick on.
+  void set_half_life(Micros half_life);
   // (3.3). 0 changes nothing; a negative charge gives back what was charged before.
   void charge(User& user, Micros cost);
   // A place was given to the user.
@@ -80,6 +82,8 @@ class Ledger {
   double draw_of(const User& user) const;
   // He has jobs again: what he would have drawn meanwhile does not count.
   void begin_to_wait(User& user);
+  // The same for all who wait: users are drawn from now on.
+  void begin_draws();
 
   // ---- keys ----
   // The users whose keys (JobPolicy::key) may have changed since settle_moved.
@@ -110,7 +114,7 @@ class Ledger {
 
   const double default_shares_;
   const Micros tick_;
-  const double k1_;
+  double k1_;
   std::map<std::string, User> users_;
   uint32_t last_number_ = 0;
   uint64_t last_grant_ = 0;

@@ -324,6 +324,24 @@ void fields(A& a, PrioritySet& e) {
   a.tail(!e.only_in.empty(), [&] { states(a, e.only_in); });
 }
 
+template <typename A>
+void fields(A& a, PolicyChoice& c) {
+  a.field(c.job_policy);
+  a.field(c.machine_policy);
+  a.field(c.half_life);
+  a.field(c.floor);
+  a.field(c.cost_cpu);
+  a.field(c.initial_priority_zero);
+  a.field(c.turns_by_machine);
+  a.field(c.charge_all);
+  a.field(c.drift);
+}
+template <typename A>
+void fields(A& a, PolicySet& e) {
+  a.field(e.by);
+  fields(a, e.choice);
+}
+
 template <size_t I = 0>
 Event decode_as(uint32_t kind, In& in) {
   if constexpr (I == std::variant_size_v<Event>) {

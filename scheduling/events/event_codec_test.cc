@@ -41,6 +41,9 @@ class EventCodecTest : public CppUnit::TestFixture {
           const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
           const std::vector<JobState> states(b % 3, JobState::kHeld);
           const AttemptKey key{a, b};
+          Parameters parameters;
+          parameters.job_policy = text;
+          parameters.tick = parameters.lease = c;
           const Event events[] = {
               Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
               BatchOpened{text},
@@ -58,16 +61,17 @@ class EventCodecTest : public CppUnit::TestFixture {
               SharesSet{text, 0.25, SharesSet::By(b % 3)},
               Ticked{},
               TimePassed{},
-              flag ? ServerStarted{} : ServerStarted{Parameters{.job_policy = text, .tick = c}},
+              flag ? ServerStarted{} : ServerStarted{parameters},
               CheckpointDamaged{key, a, a, a, a},
               MachineDrained{a, flag},
               MachineEvicted{a},
-              Anchored{Parameters{.lease = c},
+              Anchored{parameters,
                        {{a, flag, !flag, a, a, c, c, b}, {}},
                        {{a, c}},
                        {{a, c, b, a, a}, {}},
                        {text, "desk"}},
-              PrioritySet{ids, int32_t(b), states}};
+              PrioritySet{ids, int32_t(b), states},
+              PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
           for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
         }));

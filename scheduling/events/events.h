@@ -151,7 +151,8 @@ struct Ticked {};
 // Pool::next_deadline().
 struct TimePassed {};
 // The server process started with this state: every live lease is counted from now.
-// `parameters`: those of its brain, for who reads history; the brain has them already.
+// `parameters`: the settings. Their policies take over from those of earlier settings, but not
+// from those that an administrator has set; the others are what the brain was made with.
 struct ServerStarted {
   std::optional<Parameters> parameters = std::nullopt;
 };
@@ -170,6 +171,13 @@ struct PrioritySet {
   std::vector<JobRange> jobs;
   int32_t priority = 0;
   std::vector<JobState> only_in = {};
+};
+
+// An administrator switches policies, or their parameters; nothing else changes. They stay until
+// they are set again, or given back to the settings, whatever the settings of a later start.
+struct PolicySet {
+  PolicyChoice choice = {};  // if they are given back, what the settings say
+  std::string by = {};       // the administrator; "": they are given back
 };
 
 // What the brain knows besides its records (Pool::anchor). With it, a brain that was restored
@@ -207,11 +215,11 @@ struct Anchored {
 };
 
 // Stored by their index in this list: only append to it.
-using Event =
-    std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew, Renewed,
-                 OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded, JobsRemoved,
-                 JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed, ServerStarted,
-                 CheckpointDamaged, MachineDrained, MachineEvicted, Anchored, PrioritySet>;
+using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReported, MachineWithdrew,
+                           Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
+                           JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
+                           ServerStarted, CheckpointDamaged, MachineDrained, MachineEvicted,
+                           Anchored, PrioritySet, PolicySet>;
 
 }  // namespace sublet::scheduling
 

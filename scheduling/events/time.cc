@@ -16,7 +16,8 @@ void Pool::State::on(const Ticked&) {
   const double kept = ledger.decay(since_last);
   // What runs, and who waits, is known of now only: not of all the time of a stopped server.
   const Micros span = std::min(since_last, 2 * parameters.tick);
-  if (policies.job->charges_while_running()) attempts.charge_running(span, kept);
+  // What was charged under another policy decays, too.
+  attempts.charge_running(policies.job->charges_while_running() ? span : 0, kept);
   if (policies.job->keeps_balances()) ledger.note_held(span, parameters.floor);
   if (policies.job->wants_indices()) ledger.update_indices();
 }
@@ -34,7 +35,8 @@ void Pool::State::on(const TimePassed&) {
 // A new server process has no reports yet: each machine is busy until it reports, and
 // its leases start again now. REQUESTING gets an order that depends only on the stored
 // jobs, so that a restored brain continues exactly like one that was never stopped.
-void Pool::State::on(const ServerStarted&) {
+void Pool::State::on(const ServerStarted& event) {
+  if (event.parameters && policy.by.empty()) switch_policies(*event.parameters, "");
   machines.restart();
   attempts.restart();
   jobs.hold_back_unaccounted(protocol::reassign_delay_us(parameters.lease));

@@ -83,6 +83,7 @@ uint64_t Pool::waiting() const { return state_->jobs.waiting(); }
 
 size_t Pool::groups() const { return state_->matcher.suitability().groups().size(); }
 
+const PolicyRecord& Pool::policy() const { return state_->policy; }
 const PoolRecord& Pool::counters() const { return state_->changes.counters(); }
 
 }  // namespace sublet::scheduling

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -168,6 +169,7 @@ struct Changes {
   std::map<BatchId, scheduling::BatchRecord> stops;
   bool has_pool = false;
   scheduling::PoolRecord pool;
+  std::optional<scheduling::PolicyRecord> policy;
   std::map<BatchId, BatchRow> batches;
   std::vector<BatchId> dropped_batches;  // with their parts
   std::vector<BatchId> dropped_parts;

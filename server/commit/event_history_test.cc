@@ -24,7 +24,8 @@ class EventHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EventHistoryTest);
   CPPUNIT_TEST(each_file_leads_to_the_next);
   CPPUNIT_TEST(a_young_file_goes_on_after_a_start);
-  CPPUNIT_TEST(other_policies_end_a_replay);
+  CPPUNIT_TEST(another_lease_ends_a_replay);
+  CPPUNIT_TEST(other_policies_take_over);
   CPPUNIT_TEST(few_events_wait);
   CPPUNIT_TEST(events_of_an_older_version_are_dropped);
   CPPUNIT_TEST(a_crash_loses_and_repeats_nothing);
@@ -186,16 +187,42 @@ class EventHistoryTest : public CppUnit::TestFixture {
     check_history(1);
   }
 
-  void other_policies_end_a_replay() {
+  // Of the settings at a start; of an administrator; then those of the settings again.
+  void other_policies_take_over() {
+    const auto policy = [&] { return books_now().policy.value(); };
     play(5);
     move();
-    policies_.policies.charge_all = true;
+    policies_.policies.job_policy = "fifo";
+    start();
+    play(10);
+    CPPUNIT_ASSERT_EQUAL(std::string("fifo"), policy().choice.job_policy);
+    apply(PolicySet{{.job_policy = "umol", .charge_all = true}, "root"});
+    play(10);
+    policies_.policies.job_policy = "random";
+    start();
+    CPPUNIT_ASSERT_EQUAL(std::string("umol"), policy().choice.job_policy);
+    play(10);
+    move();
+    check_history(1);
+    clock_.advance_ms(kDayMs);
+    apply(PolicySet{policies_.policies, ""});
+    play(10);
+    move();
+    check_history(2);
+    CPPUNIT_ASSERT((PolicyChoice(policies_.policies) == policy().choice));
+  }
+
+  void another_lease_ends_a_replay() {
+    play(5);
+    move();
+    policies_.policies.lease *= 2;
     start();
     play(5);
     move();
     const Replay played = replay(newest());
     CPPUNIT_ASSERT(played.events > 5);
-    CPPUNIT_ASSERT(played.stopped.ends_with("the server was started with other policies"));
+    CPPUNIT_ASSERT(played.stopped.ends_with(
+        "the server was started with another lease, tick, pause or default of shares"));
     clock_.advance_ms(kDayMs);
     move();
     CPPUNIT_ASSERT_EQUAL(std::string(), replay(newest()).stopped);

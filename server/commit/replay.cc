@@ -43,7 +43,8 @@ class Player {
       result_.from = row.at;
     }
     const auto* started = parameters_of(event);
-    if (started != nullptr && *started && **started != parameters_) return false;
+    // Another policy takes over; the rest is fixed while a brain runs.
+    if (started != nullptr && *started && !same_when_fixed(**started, parameters_)) return false;
     result_.end.write(pool_->apply(event, row.at));
     result_.until = row.at;
     ++result_.events;
@@ -71,7 +72,7 @@ std::string differing(const std::map<Key, Row>& a, const std::map<Key, Row>& b, 
 
 }  // namespace
 
-Books::Books(const Snapshot& snapshot) : pool(snapshot.pool) {
+Books::Books(const Snapshot& snapshot) : pool(snapshot.pool), policy(snapshot.policy) {
   for (const auto& row : snapshot.users) users[row.name] = row;
   for (const auto& row : snapshot.machines) machines[row.id] = row;
   for (const auto& row : snapshot.jobs) jobs[row.id] = row;
@@ -88,6 +89,7 @@ void Books::write(const Outcome& outcome) {
           if constexpr (std::is_same_v<T, UserRecord>) users[r.name] = r;
           if constexpr (std::is_same_v<T, MachineRecord>) machines[r.id] = r;
           if constexpr (std::is_same_v<T, PoolRecord>) pool = r;
+          if constexpr (std::is_same_v<T, PolicyRecord>) policy = r;
           if constexpr (std::is_same_v<T, BatchRecord>) batches[r.id] = r;
           if constexpr (std::is_same_v<T, JobRecord>) {
             jobs[r.id] = r;
@@ -121,6 +123,7 @@ std::string Books::difference(const Books& other) const {
   PoolRecord ours = pool, theirs = other.pool;
   ours.now = theirs.now = 0;  // stored with the other counters only
   if (!(ours == theirs)) return "the pool's counters";
+  if (!(policy == other.policy)) return "the policies";
   std::string name = differing(machines, other.machines, numbered("machine "));
   if (name.empty())
     name = differing(users, other.users, [](const std::string& user) { return "user " + user; });
@@ -149,8 +152,9 @@ Replay replay(const std::string& path) {
       if (before != 0 && event->number != before + 1)
         result.stopped = "events are missing after number " + std::to_string(before);
       else if (!player.play(event->row))
-        result.stopped = "at event " + std::to_string(event->number) +
-                         " the server was started with other policies";
+        result.stopped =
+            "at event " + std::to_string(event->number) +
+            " the server was started with another lease, tick, pause or default of shares";
       if (!result.stopped.empty()) break;
       before = event->number;
     }

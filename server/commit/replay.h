@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "scheduling/records.h"
@@ -17,6 +18,7 @@ namespace sublet::server {
 // The newest record of each subject, of those that a brain is restored from.
 struct Books {
   scheduling::PoolRecord pool;
+  std::optional<scheduling::PolicyRecord> policy;
   std::map<std::string, scheduling::UserRecord> users;
   std::map<scheduling::MachineId, scheduling::MachineRecord> machines;
   std::map<scheduling::JobId, scheduling::JobRecord> jobs;

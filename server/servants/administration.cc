@@ -3,6 +3,7 @@
 
 #include "administration.hh"
 #include "base/text.h"
+#include "job/idl/translation.h"
 #include "server/servants/guard_call.h"
 #include "server/servants/page.h"
 #include "server/servants/servants.h"
@@ -48,6 +49,31 @@ class AdministrationServant : public POA_Sublet::v1::Administration {
       const auto bytes =
           bound.by_administrator ? std::optional<uint64_t>(bound.bytes) : std::nullopt;
       s_.administration.set_quota(s_.access.caller(), from_octets(request), bound.user.in(), bytes);
+    });
+  }
+
+  void set_policies(const v1::RequestId& request, const v1::Details& parameters) override {
+    guard_call([&] {
+      s_.administration.set_policies(s_.access.caller(), from_octets(request),
+                                     sublet::from_idl(parameters));
+    });
+  }
+
+  void give_policies_back(const v1::RequestId& request) override {
+    guard_call([&] {
+      s_.administration.set_policies(s_.access.caller(), from_octets(request), std::nullopt);
+    });
+  }
+
+  v1::Policies* policies_in_force() override {
+    return guard_call([&] {
+      s_.access.submitter();
+      const scheduling::PolicyRecord policy = s_.administration.policies();
+      v1::Policies_var out = new v1::Policies();
+      sublet::to_idl(words_of(policy.choice), out->parameters);
+      out->since = policy.since;
+      out->by = CORBA::string_dup(to_utf8(policy.by).c_str());
+      return out._retn();
     });
   }
 

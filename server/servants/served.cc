@@ -13,8 +13,11 @@ namespace v1 = Sublet::v1;
 constexpr std::string_view kServed[] = {
     "Administration.drain",
     "Administration.evict",
+    "Administration.give_policies_back",
+    "Administration.policies_in_force",
     "Administration.quotas",
     "Administration.resume",
+    "Administration.set_policies",
     "Administration.set_quota",
     "Administration.set_shares",
     "Administration.shares",

@@ -55,6 +55,12 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
   std::vector<PoolRow> pool;
   load_rows(sql, tables::kPool, {"pool"}, damage, &pool);
   if (!pool.empty()) snapshot.pool = pool.front().pool;
+  std::vector<PolicyRow> policy;
+  load_rows(sql, tables::kPolicy, {"policy"}, damage, &policy);
+  if (!policy.empty()) {
+    PolicyRow& row = policy.front();
+    snapshot.policy = scheduling::PolicyRecord{row.choice, row.since, row.by};
+  }
   load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
   load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
   load_rows(sql, tables::kJobs, live_jobs(), damage, &snapshot.jobs);

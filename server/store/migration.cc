@@ -57,7 +57,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table attempts add column charged_left double precision not null default 0",
           "update users set number = (select count(*) from users u where u.name <= users.name)",
       },
-      // 12: what the policies know of users; what jobs require of machines.
+      // 12: the policies in force, and what they know of users; what jobs require of machines.
       {
           "alter table users add column guaranteed bigint not null default 0",
           "alter table users add column drawn double precision not null default 0",

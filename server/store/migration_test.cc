@@ -28,6 +28,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_7_is_lost);
   CPPUNIT_TEST(nothing_of_layout_9_is_lost);
   CPPUNIT_TEST(nothing_of_layout_10_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_11_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -176,6 +177,21 @@ class MigrationTest : public CppUnit::TestFixture {
                std::to_string(user.last_grant) + (user.owed == 0 ? "\n" : " owed\n");
     CPPUNIT_ASSERT_EQUAL(std::string("root 2 0\nbob 1 0\n"), users);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, snapshot.attempts.at(0).charged);
+  }
+
+  // The policies are those of the settings.
+  void nothing_of_layout_11_is_lost() {
+    make(11);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    CPPUNIT_ASSERT(!snapshot.policy);
+    std::string live;
+    for (const auto& job : snapshot.jobs)
+      live += std::to_string(job.id) + "+" + std::to_string(job.count) + " " +
+              std::to_string(job.priority) + "\n";
+    CPPUNIT_ASSERT_EQUAL(std::string("2+1 0\n3+2 0\n5+1 7\n6+1 0\n"), live);
   }
 
   void nothing_of_layout_9_is_lost() {

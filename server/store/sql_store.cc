@@ -115,6 +115,7 @@ void or_set_aside(soci::session& sql, const Table*& at, const std::function<void
 struct SqlStore::Session {
   soci::session sql;
   Writer<PoolRow> pool{tables::kPool};
+  Writer<PolicyRow> policy{tables::kPolicy};
   Writer<scheduling::UserRecord> users{tables::kUsers};
   Writer<scheduling::MachineRecord> machines{tables::kMachines};
   Writer<CredentialRow> credentials{tables::kCredentials};
@@ -155,14 +156,13 @@ struct SqlStore::Session {
       ">= 3"};
 
   std::vector<Bulk*> in_order() {
-    return {&pool,       &users,        &machines,        &credentials,
-            &members,    &invitations,  &drop_invitation, &quotas,
-            &drop_quota, &batches,      &stops,           &parts,
-            &specs,      &jobs,         &attempts,        &ends,
-            &uses,       &spent,        &changes,         &count_in,
-            &files,      &contents,     &removed_outputs, &requests,
-            &events,     &drop_batch,   &drop_parts,      &count_out,
-            &drop_file,  &drop_content, &count_file};
+    return {
+        &pool,         &policy,          &users,      &machines,   &credentials, &members,
+        &invitations,  &drop_invitation, &quotas,     &drop_quota, &batches,     &stops,
+        &parts,        &specs,           &jobs,       &attempts,   &ends,        &uses,
+        &spent,        &changes,         &count_in,   &files,      &contents,    &removed_outputs,
+        &requests,     &events,          &drop_batch, &drop_parts, &count_out,   &drop_file,
+        &drop_content, &count_file};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -203,6 +203,7 @@ void add_all(Writer<Row>& writer, const std::map<Key, Row>& rows) {
 
 void SqlStore::Session::add(const Changes& c) {
   if (c.has_pool) pool.add({.pool = c.pool});
+  if (c.policy) policy.add({1, c.policy->choice, c.policy->since, c.policy->by});
   add_all(users, c.users);
   add_all(machines, c.machines);
   add_all(credentials, c.credentials);

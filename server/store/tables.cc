@@ -14,6 +14,7 @@ using scheduling::JobRecord;
 using scheduling::JobState;
 using scheduling::MachineRecord;
 using scheduling::MachineState;
+using scheduling::PolicyChoice;
 using scheduling::PoolRecord;
 using scheduling::Requirements;
 using scheduling::StopWhen;
@@ -39,6 +40,25 @@ constinit const TableOf<PoolIdRow> kPoolId = {
     "pool_id",
     Storage::kByKey,
     {key<&PoolIdRow::id>("id")},
+};
+
+constinit const TableOf<PolicyRow> kPolicy = {
+    "policy",
+    Storage::kByKey,
+    {
+        key<&PolicyRow::id>("id"),
+        column<&PolicyRow::choice, &PolicyChoice::job_policy>("jobs"),
+        column<&PolicyRow::choice, &PolicyChoice::machine_policy>("machines"),
+        column<&PolicyRow::choice, &PolicyChoice::half_life>("half_life"),
+        column<&PolicyRow::choice, &PolicyChoice::floor>("floor"),
+        column<&PolicyRow::choice, &PolicyChoice::cost_cpu>("cost_cpu"),
+        column<&PolicyRow::choice, &PolicyChoice::initial_priority_zero>("initial_priority_zero"),
+        column<&PolicyRow::choice, &PolicyChoice::turns_by_machine>("turns_by_machine"),
+        column<&PolicyRow::choice, &PolicyChoice::charge_all>("charge_all"),
+        column<&PolicyRow::choice, &PolicyChoice::drift>("drift"),
+        column<&PolicyRow::since>("since"),
+        column<&PolicyRow::by>("set_by"),
+    },
 };
 
 constinit const TableOf<UserRecord> kUsers = {
@@ -411,10 +431,10 @@ constinit const TableOf<EventRow> kEvents = {
 
 std::span<const Table* const> all() {
   static constexpr const Table* kAll[] = {
-      &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
-      &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
-      &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
-      &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId};
+      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches, &kStops,       &kParts,
+      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,    &kSpent,       &kChanges,
+      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers, &kInvitations, &kQuotas,
+      &kRequests, &kEvents,   &kPoolId,   &kPolicy};
   return kAll;
 }
 

@@ -23,6 +23,14 @@ struct PoolRow {
   scheduling::PoolRecord pool = {};
 };
 
+// scheduling::PolicyRecord.
+struct PolicyRow {
+  int32_t id = 1;  // the only row
+  scheduling::PolicyChoice choice = {};
+  scheduling::Micros since = 0;
+  std::string by = {};
+};
+
 // The one row of table pool_id; pool_id.h writes and reads it.
 struct PoolIdRow {
   std::string id;  // hexadecimal
@@ -45,6 +53,7 @@ namespace tables {
 
 extern const TableOf<PoolRow> kPool;
 extern const TableOf<PoolIdRow> kPoolId;
+extern const TableOf<PolicyRow> kPolicy;
 extern const TableOf<scheduling::UserRecord> kUsers;
 extern const TableOf<scheduling::MachineRecord> kMachines;
 extern const TableOf<CredentialRow> kCredentials;

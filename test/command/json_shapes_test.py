@@ -291,6 +291,7 @@ class JsonShapes(unittest.TestCase):
     def administration(self):
         for act in ("drain", "evict", "resume"):
             self.run_it("admin " + act, "admin", act, "curly")
+        self.run_it("admin policy", "admin", "policy", "fifo")
         self.run_it("admin shares", "admin", "shares", "ann", "2")
         self.run_it("admin quota", "admin", "quota", "ann", "1 GiB")
 

@@ -108,6 +108,16 @@ COMMAND_LINES = [
     ("admin drain", USAGE, parser("admin drain", "MACHINE is required")),
     ("admin drain curley", NOT_FOUND, "sublet: there is no machine 'curley'; did you mean 'curly'?"),
     ("admin evict nosuch", NOT_FOUND, "sublet: there is no machine 'nosuch'; see `sublet machines`"),
+    ("admin policy nearest", INVALID, 'sublet: setting "scheduling.jobs=nearest": "scheduling.jobs" '
+     'must be one of "fair-share" "fair-share-1998" "up-down" "fifo" "round-robin" "random" "umol"; '
+     "nothing was changed"),
+    ("admin policy --set lease=60", INVALID, "sublet: `lease` cannot be changed while the server "
+     "runs; what can: jobs, machines, half_life, floor, cost, initial_priority, turns, charge, drift; "
+     "the others are set in server.toml, for the next start of the server"),
+    ("admin policy --set floor", USAGE, "sublet: --set: 'floor' has no =; write it as NAME=VALUE, "
+     "such as floor=0.25; `sublet admin policy` lists the names"),
+    ("admin policy fifo --reset", USAGE, "sublet: --reset cannot be used with a policy or --set; "
+     "reset first, then change what is to be different"),
     ("admin shares ann none", USAGE, "sublet: 'none' is not a number of shares from 0.000001 to "
      "1000000; write a number such as 3 or 0.5, or `default` for what the settings say"),
     ("admin shares ann 0", USAGE, "sublet: '0' is not a number of shares from 0.000001 to "

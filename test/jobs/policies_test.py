@@ -1,7 +1,8 @@
-"""The policy for the next job is changed while jobs run and wait: nothing is lost, and nothing
-runs twice."""
+"""The policy for the next job, and jobs' priorities, change while jobs run and wait: nothing is
+lost, and nothing runs twice."""
 
 import os
+import pwd
 import sys
 import unittest
 
@@ -11,8 +12,11 @@ import harness
 
 # Each policy, and what it says of a job that it chose.
 SENTENCES = {"fifo": "came first", "up-down": "up-down index", "random": "drawn at random",
-             "fair-share": "CPU s for 1 share", "umol": "who has 0 running",
+             "fair-share": "CPU s for 1 share", "umol": "who has ",
              "fair-share-1998": "active, 1 share", "round-robin": "whose turn it is"}
+
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 
 class Policies(unittest.TestCase):
@@ -43,6 +47,55 @@ class Policies(unittest.TestCase):
             for job in jobs:
                 pool.wait_state(job, "done")
                 self.assertEqual(len(pool.attempts(job)), 1)
+
+    def test_each_takes_over_under_load(self):
+        """Without a restart, but for one in between, whose settings do not count. Of each round two
+        jobs run while others wait and more are submitted."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("curly", slots=2).start()
+            pool.wait_machines(1)
+            gate = os.path.join(pool.folder, "gate-")
+            jobs, before = [], "fair-share"
+            for number, (policy, _) in enumerate(SENTENCES.items()):
+                program = "until test -e %s%d; do sleep 0.02; done" % (gate, number)
+                jobs += pool.submit("--count", 5, "--", "sh", "-c", program)
+
+                def running():
+                    return [job for job in jobs[-5:] if pool.job_state(job) == "running"]
+                harness.wait_for(lambda: len(running()) == 2, "two jobs to run")
+                self.assertIn(SENTENCES[before], pool.run("why", running()[1])[1], before)
+                said = pool.sublet("admin", "policy", policy)
+                self.assertEqual((said["parameters"]["jobs"], said["by"]), (policy, ME))
+                if number == 3:
+                    pool.stop_server()
+                    pool.start_server(["scheduling.jobs=fair-share"])
+                self.assertEqual(pool.sublet("admin", "policy"), said)
+                self.assertEqual(pool.sublet("report")["policies"], said)
+                jobs += pool.submit("--count", 10, "--", "true")
+                with open(gate + str(number), "w"):
+                    pass
+                before = policy
+            for job in jobs:
+                pool.wait_state(job, "done")
+                self.assertEqual(len(pool.attempts(job)), 1)
+
+    def test_what_cannot_be_changes_nothing(self):
+        with harness.Pool() as pool:
+            pool.start_server(["scheduling.jobs=umol"])
+            before = pool.sublet("admin", "policy")
+            self.assertEqual((before["parameters"]["jobs"], before["by"]), ("umol", ""))
+            for words, complaint in ((["nearest", "--set", "floor=0.5"], '"fifo" "round-robin"'),
+                                     (["--set", "floor=2"], "a number from 0 to 1"),
+                                     (["--set", "lease=60"], "what can: jobs, machines, half_life")):
+                status, out, err = pool.run("admin", "policy", *words)
+                self.assertEqual((status, out), (3, ""), err)
+                self.assertIn(complaint, err)
+                self.assertEqual(pool.sublet("admin", "policy"), before)
+            self.assertEqual(pool.sublet("admin", "policy", "fifo", "--set", "floor=0.5")
+                             ["parameters"]["floor"], "0.5")
+            after = pool.sublet("admin", "policy", "--reset")
+            self.assertEqual((after["parameters"], after["by"]), (before["parameters"], ""))
 
     def test_a_priority_changes_while_it_waits(self):
         with harness.Pool() as pool:

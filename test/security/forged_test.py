@@ -254,7 +254,8 @@ class Forged(unittest.TestCase):
         "join-guessing": "refused NotPermitted machine.unknown",
     }
 
-    ADMINISTRATION = ("drain", "resume", "evict", "set-shares", "set-quota")
+    ADMINISTRATION = ("drain", "resume", "evict", "set-shares", "set-quota",
+                      "set-policies", "give-policies-back")
     # Reserved operations, also refused to administrators.
     RESERVED = ("reclaim", "lend", "evictions")
 

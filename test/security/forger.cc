@@ -444,6 +444,8 @@ class Forger {
     if (name == "evict") return pool->evict(request(), one), true;
     if (name == "set-shares") return pool->set_shares(request(), v1::UserShares{}), true;
     if (name == "set-quota") return pool->set_quota(request(), v1::Quota{}), true;
+    if (name == "set-policies") return pool->set_policies(request(), v1::Details{}), true;
+    if (name == "give-policies-back") return pool->give_policies_back(request()), true;
     if (name == "shares") return v1::SharesPage_var(pool->shares({}, 1)), true;
     if (name == "quotas") return v1::QuotaPage_var(pool->quotas({}, 1)), true;
     if (name == "reclaim") return pool->reclaim(request(), one, 0), true;

@@ -70,13 +70,6 @@ std::string set_by(bool by_administrator) {
   return by_administrator ? "an administrator" : "the settings";
 }
 
-// "0.25", "3": the shortest text that is this number.
-std::string plain_number(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof text, value);
-  return std::string(text, end.ptr);
-}
-
 double parse_shares(const std::string& text) {
   double shares = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), shares);

@@ -89,6 +89,7 @@ void copy_head(soci::session& from, soci::session& to) {
   pool.add({});
   pool.flush(to);
   copy_rows(from, tables::kPool, {"pool"}, to);
+  copy_rows(from, tables::kPolicy, {"policy"}, to);
   copy_rows(from, tables::kUsers, {"users"}, to);
   copy_rows(from, tables::kMachines, {"machines"}, to);
   copy_rows(from, tables::kJobs, live_jobs(), to);

@@ -1,0 +1,47 @@
+#include "scheduling/parameters.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "scheduling/policies/job_policies.h"
+
+namespace sublet::scheduling {
+namespace {
+
+// "" if the name is among the known ones.
+std::string unknown(const std::string& what, const std::string& name,
+                    const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+  std::string list;
+  for (const std::string& one : known) list += (list.empty() ? "" : ", ") + one;
+  return what + " '" + name + "' is not known; known: " + list;
+}
+
+}  // namespace
+
+bool same_when_fixed(const Parameters& a, const Parameters& b) {
+  Parameters as_b = a;
+  static_cast<PolicyChoice&>(as_b) = b;
+  return as_b == b;
+}
+
+std::string problem_with(const PolicyChoice& choice) {
+  std::string problem = unknown("job_policy", choice.job_policy, known_job_policies());
+  if (problem.empty()) problem = unknown("machine_policy", choice.machine_policy, {"fifo-idle"});
+  if (!problem.empty()) return problem;
+  if (choice.half_life <= 0) return "half_life must be positive";
+  if (!(choice.floor >= 0 && choice.floor <= 1)) return "floor must be 0 to 1";
+  return "";
+}
+
+std::string problem_with(const Parameters& parameters) {
+  const PolicyChoice& choice = parameters;
+  if (const std::string problem = problem_with(choice); !problem.empty()) return problem;
+  if (parameters.tick <= 0 || parameters.lease <= 0) return "tick and lease must be positive";
+  if (parameters.leaving_wait < 0 || parameters.refusal_pause < 0)
+    return "leaving_wait and refusal_pause must not be negative";
+  if (!(parameters.default_shares > 0)) return "default_shares must be positive";
+  return "";
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,144 @@
+#include "server/policy_settings.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "scheduling/policies/job_policies.h"
+#include "scheduling/queries/text.h"
+#include "server/refusal.h"
+
+namespace sublet::server {
+namespace {
+
+using scheduling::PolicyChoice;
+
+const std::string kSection = "scheduling.";
+
+struct PolicySetting {
+  std::string name;
+  SettingSpec spec;  // its key is set by policy_setting_specs()
+  void (*read)(const Settings& settings, PolicyChoice& choice);
+  std::string (*word)(const PolicyChoice& choice);
+};
+
+SettingSpec one_of(const std::vector<std::string>& choices, const char* doc) {
+  return {.default_value = choices.front(), .doc = doc, .choices = choices};
+}
+
+std::string exact_duration(int64_t ms) {
+  const std::string text = format_duration_ms(ms);
+  return parse_duration_ms(text) == ms ? text : std::to_string(ms) + " ms";
+}
+
+const std::vector<PolicySetting>& policy_settings() {
+  using S = const Settings&;
+  using P = PolicyChoice&;
+  using C = const PolicyChoice&;
+  using T = SettingType;
+  // In the order of server.toml.
+  static const std::vector<PolicySetting> kSettings = {
+      {"jobs", one_of(scheduling::known_job_policies(), "the policy that chooses the next job"),
+       [](S s, P p) { p.job_policy = s.text("scheduling.jobs"); },
+       [](C p) { return p.job_policy; }},
+      {"machines", one_of({"fifo-idle"}, "the policy that chooses the machine"),
+       [](S s, P p) { p.machine_policy = s.text("scheduling.machines"); },
+       [](C p) { return p.machine_policy; }},
+      {"half_life",
+       {.type = T::duration,
+        .default_value = "24 h",
+        .min = 1000,
+        .max = 1e12,
+        .doc = "half-life of usage; K1 = 2^(-tick / half_life)"},
+       [](S s, P p) { p.half_life = s.duration_ms("scheduling.half_life") * 1000; },
+       [](C p) { return exact_duration(p.half_life / 1000); }},
+      {"floor",
+       {.type = T::real,
+        .default_value = "0.25",
+        .min = 0,
+        .max = 1,
+        .doc = "fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee"},
+       [](S s, P p) { p.floor = s.real("scheduling.floor"); },
+       [](C p) { return plain_number(p.floor); }},
+      {"cost",
+       one_of({"held", "cpu"},
+              "fair-share: what counts as used: held (the core time of a job, if that is more than "
+              "its CPU time) or cpu"),
+       [](S s, P p) { p.cost_cpu = s.text("scheduling.cost") == "cpu"; },
+       [](C p) { return std::string(p.cost_cpu ? "cpu" : "held"); }},
+      {"initial_priority",
+       one_of({"standing", "zero"},
+              "priority of a new job: standing (as if it had just returned) or zero"),
+       [](S s, P p) { p.initial_priority_zero = s.text("scheduling.initial_priority") == "zero"; },
+       [](C p) { return std::string(p.initial_priority_zero ? "zero" : "standing"); }},
+      {"turns",
+       one_of({"best", "machine"},
+              "fair-share-1998: best (job of all) or machine (best job of the head requesting "
+              "machine)"),
+       [](S s, P p) { p.turns_by_machine = s.text("scheduling.turns") == "machine"; },
+       [](C p) { return std::string(p.turns_by_machine ? "machine" : "best"); }},
+      {"charge",
+       one_of({"kept", "all"}, "CPU time to charge: kept (work that was not lost) or all"),
+       [](S s, P p) { p.charge_all = s.text("scheduling.charge") == "all"; },
+       [](C p) { return std::string(p.charge_all ? "all" : "kept"); }},
+      {"drift",
+       {.type = T::boolean,
+        .default_value = "true",
+        .doc = "whether the priorities of waiting jobs drift towards the front"},
+       [](S s, P p) { p.drift = s.boolean("scheduling.drift"); },
+       [](C p) { return std::string(p.drift ? "true" : "false"); }},
+  };
+  return kSettings;
+}
+
+void require_known(const std::string& name) {
+  std::string known;
+  for (const PolicySetting& setting : policy_settings()) {
+    if (setting.name == name) return;
+    known += (known.empty() ? "" : ", ") + setting.name;
+  }
+  throw Refusal(Refusal::Kind::kInvalid, "policy.unknown",
+                "`" + name + "` cannot be changed while the server runs; what can: " + known,
+                "The others are set in server.toml, for the next start of the server.", name);
+}
+
+}  // namespace
+
+std::vector<SettingSpec> policy_setting_specs() {
+  std::vector<SettingSpec> specs;
+  for (const PolicySetting& setting : policy_settings()) {
+    specs.push_back(setting.spec);
+    specs.back().key = kSection + setting.name;
+  }
+  return specs;
+}
+
+scheduling::PolicyChoice read_policies(const Settings& settings) {
+  PolicyChoice choice;
+  for (const PolicySetting& setting : policy_settings()) setting.read(settings, choice);
+  return choice;
+}
+
+PolicyWords words_of(const scheduling::PolicyChoice& choice) {
+  PolicyWords words;
+  for (const PolicySetting& setting : policy_settings())
+    words.emplace_back(setting.name, setting.word(choice));
+  return words;
+}
+
+scheduling::PolicyChoice changed(scheduling::PolicyChoice choice, const PolicyWords& words) {
+  Settings settings(policy_setting_specs());
+  for (const auto& [name, value] : words) {
+    require_known(name);
+    try {
+      settings.override_with(kSection + name + "=" + value);
+    } catch (const SettingError& e) {
+      throw Refusal(Refusal::Kind::kInvalid, "policy.invalid", e.what(), "Nothing was changed.",
+                    name);
+    }
+  }
+  for (const PolicySetting& setting : policy_settings())
+    if (settings.is_set(kSection + setting.name)) setting.read(settings, choice);
+  return choice;
+}
+
+}  // namespace sublet::server
