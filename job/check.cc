@@ -103,6 +103,17 @@ void check_details(const JobDescription& job, const std::string& subject) {
   check_programs(job, subject);
 }
 
+void check_references(const JobDescription& job, const std::string& subject) {
+  if (job.waits_for.size() > kReferencesPerJob)
+    over_limit("relation.too_many", subject, "it waits for more than 1,000 others",
+               "Name jobs that follow each other as one range, such as an array.");
+  for (const auto& [name, list] : lists_of(job.waits_for))
+    for (const JobReference& reference : *list)
+      if (reference.count == 0 || reference.count > UINT64_MAX - reference.first)
+        invalid(subject, "`" + std::string(name) + "` names no jobs",
+                "Give the first one and how many.");
+}
+
 void check_numbers(const JobDescription& job, const std::string& subject) {
   if (job.bounds.cpu_ms < 0 || job.bounds.wall_ms < 0)
     invalid(subject, "a limit is negative", "Give a positive one, or 0 for the default.");
@@ -174,6 +185,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
   check_standard_input(job, subject);
   check_outputs(job, subject);
   check_details(job, subject);
+  check_references(job, subject);
   if (octets_of(job) > kJobBytes)
     over_limit("field.too_large", subject, "arguments, environment and names exceed 1 MiB",
                "Put long contents into an input file.");

@@ -77,6 +77,22 @@ std::vector<Axis> get_axes(protocol::Decoder& in) {
   return axes;
 }
 
+void put_references(protocol::Encoder& out, const JobReferences& references) {
+  protocol::Encoder list;
+  list.number(uint64_t{references.size()});
+  for (const JobReference& reference : references) {
+    list.flag(reference.of_this_batch);
+    list.number(reference.first);
+    list.number(reference.count);
+  }
+  out.text(list.take());
+}
+
+size_t lists_in(const Dependences& dependences) {
+  return !dependences.after.empty() + !dependences.after_any.empty() +
+         !dependences.after_start.empty();
+}
+
 void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.text(spec.name);
   out.text(spec.program);
@@ -100,7 +116,7 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
              (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault) +
-             !spec.needs.require.empty());
+             !spec.needs.require.empty() + lists_in(spec.waits_for));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -121,6 +137,31 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
     out.text(kRequire);
     out.text(spec.needs.require);
   }
+  for (const auto& [name, list] : lists_of(spec.waits_for)) {
+    if (list->empty()) continue;
+    out.text(name);
+    put_references(out, *list);
+  }
+}
+
+JobReferences get_references(std::string_view bytes) {
+  protocol::Decoder in(bytes);
+  JobReferences references(in.count(17));
+  for (JobReference& reference : references) {
+    reference.of_this_batch = in.flag();
+    reference.first = in.number();
+    reference.count = in.number();
+  }
+  return references;
+}
+
+bool take_references(Dependences& dependences, std::string_view name, std::string_view value) {
+  for (const auto& [known, list] : lists_of(dependences)) {
+    if (known != name) continue;
+    *list = get_references(value);
+    return true;
+  }
+  return false;
 }
 
 JobDescription get_spec(protocol::Decoder& in) {
@@ -158,7 +199,7 @@ JobDescription get_spec(protocol::Decoder& in) {
       spec.network = network_named(value).value_or(Network::kNone);
     else if (name == kRequire)
       spec.needs.require = std::move(value);
-    else
+    else if (!take_references(spec.waits_for, name, value))
       take_detail(spec, name, value);
   }
   return spec;

@@ -34,6 +34,7 @@ Details details_of(const JobDescription& job) {
 JobDescription for_workstation(JobDescription job) {
   job.even_so = false;
   job.needs.require.clear();
+  job.waits_for = {};
   return job;
 }
 

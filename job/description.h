@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "job/axis.h"
+#include "job/dependences.h"
 #include "job/leaving.h"
 #include "job/network.h"
 
@@ -69,7 +70,8 @@ struct JobDescription {
   std::string submit_folder = {};
   std::string submit_host = {};
   std::string standard_input = {};  // the name of one of its inputs; empty: /dev/null
-  bool even_so = false;             // to be taken even if no machine of the pool could run it
+  Dependences waits_for = {};
+  bool even_so = false;  // to be taken even if no machine of the pool could run it
   bool operator==(const JobDescription&) const = default;
 };
 

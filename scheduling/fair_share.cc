@@ -72,7 +72,7 @@ void SharePriority::returned(JobRecord& job, const UserRecord& user, uint64_t wa
   // job of an array counts those before it.
   const uint64_t others = job.state == JobState::kWaiting ? job.count : 0;
   const uint64_t active = waiting - others + 1;
-  if (job.count > 1) job.share_priority_step = priority_step(user.usage, 1, user.shares);
+  job.share_priority_step = others > 1 ? priority_step(user.usage, 1, user.shares) : 0;
   job.share_priority = drift_.value_at(job.share_priority, job.share_priority_at, now) +
                        priority_step(user.usage, active, user.shares);
   job.share_priority_at = now;

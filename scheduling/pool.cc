@@ -14,7 +14,8 @@ Pool::State::State(const Parameters& p)
       policies{make_job_policy(p, ledger)},
       matcher(policies, ledger),
       attempts(p, ledger, due, changes),
-      jobs(p, ledger, matcher, attempts, policies, changes),
+      relations(changes),
+      jobs(p, ledger, matcher, attempts, relations, policies, changes),
       machines(p, matcher, due, changes) {}
 
 Pool::Pool(const Parameters& parameters) {
@@ -29,6 +30,7 @@ Outcome Pool::apply(const Event& event, Micros now) {
   s.changes.begin(now);
   s.jobs.end_backoffs();
   std::visit([&s](const auto& e) { s.on(e); }, event);
+  s.settle_relations();
   s.matcher.allocate([&s](Job& job, Machine& machine) { s.place(job, machine); });
   s.emit();
   return s.changes.finish();
@@ -47,6 +49,7 @@ void Pool::State::emit() {
   ledger.emit(changes);
   jobs.emit();
   attempts.emit();
+  relations.emit();
   jobs.erase_final();
   matcher.forget_spare();
   ledger.forget_spare();

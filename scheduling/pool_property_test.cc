@@ -150,9 +150,23 @@ class Player {
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
+      job.after = dependences(s);
       s.jobs.push_back(job);
     }
+    s.on_never = pick(3) == 0 ? OnNever::kRemove : OnNever::kHold;
     return s;
+  }
+  // Of jobs before the next one of `so_far`: recent ones, of the same event or not live.
+  std::vector<Dependence> dependences(const Submitted& so_far) {
+    std::vector<Dependence> after;
+    JobId next = t.pool.counters().next_job;
+    for (const Submitted::Job& job : so_far.jobs) next += job.count;
+    for (uint32_t n = pick(3) == 0 && next > 1 ? 1 + pick(2) : 0; n > 0; --n) {
+      const JobId first = next - 1 - pick(static_cast<uint32_t>(std::min<JobId>(next - 1, 12)));
+      const uint64_t count = 1 + pick(static_cast<uint32_t>(next - first));
+      after.push_back({{first, count}, static_cast<After>(1 + pick(3))});
+    }
+    return after;
   }
   StopWhen condition() {
     StopWhen when{pick(3), pick(3), pick(3) == 0 ? "key" : ""};
@@ -278,6 +292,65 @@ bool fits(const MachineView& m, const Requirements& n, const Amounts& reserved) 
          meets(m.record, n.require) && has_room_for(m, asked);
 }
 
+const RelationRecord* relation_of(const TestPool& t, JobId job) {
+  auto it = t.books.relations.upper_bound(job);
+  if (it == t.books.relations.begin()) return nullptr;
+  const RelationRecord& relation = (--it)->second;
+  return job - relation.jobs.first < relation.jobs.count ? &relation : nullptr;
+}
+
+// Whether the dependence is yet to be met by this job.
+bool is_unmet(const JobRecord& job, After condition) {
+  return !is_final(job.state) && !(condition == After::kStarted && job.has_started);
+}
+
+// A stored relation keeps its live jobs from running, and for a reason.
+void check_relations(const TestPool& t) {
+  for (const auto& [first, relation] : t.books.relations) {
+    bool live = false, unmet = relation.lost_by != 0;
+    for (JobId id = first; id < first + relation.jobs.count; ++id) {
+      const JobRecord& job = t.books.jobs.at(id);
+      live |= !is_final(job.state);
+      RC_ASSERT(job.attempts == 0);
+      if (relation.lost_by != 0)
+        RC_ASSERT(job.state == JobState::kHeld || job.state == JobState::kRemoved);
+    }
+    RC_ASSERT(live);
+    for (const Dependence& on : relation.on)
+      for (JobId id = on.jobs.first; id < on.jobs.first + on.jobs.count; ++id)
+        unmet |= is_unmet(t.books.jobs.at(id), on.condition);
+    RC_ASSERT(unmet);
+  }
+}
+
+// A job that waits for others runs only after what it waited for has happened.
+class StartsInOrder {
+ public:
+  void note(const TestPool& t, const Event& event) {
+    const auto* submitted = std::get_if<Submitted>(&event);
+    if (submitted == nullptr) return;
+    JobId next = t.last.answer.first_job;
+    for (const Submitted::Job& job : submitted->jobs)
+      for (const JobId end = next + job.count; next < end; ++next)
+        for (const Dependence& on : job.after)
+          for (JobId other = on.jobs.first; other < on.jobs.first + on.jobs.count; ++other)
+            if (!is_final(t.state(other))) after_[next].emplace_back(other, on.condition);
+  }
+  void check(const TestPool& t) {
+    for (const auto& [id, job] : t.books.jobs) {
+      if (job.attempts == 0 || !checked_.insert(id).second) continue;
+      for (const auto& [other, condition] : after_[id]) {
+        RC_ASSERT(!is_unmet(t.books.jobs.at(other), condition));
+        RC_ASSERT(condition != After::kDone || t.state(other) == JobState::kDone);
+      }
+    }
+  }
+
+ private:
+  std::map<JobId, std::vector<std::pair<JobId, After>>> after_;  // that was not final then
+  std::set<JobId> checked_;
+};
+
 // The invariants after every event, checked from views and records only.
 void check_invariants(const TestPool& t) {
   std::map<JobId, int> live;
@@ -293,6 +366,7 @@ void check_invariants(const TestPool& t) {
     RC_ASSERT(text_of(*t.pool.attempt(key.job)) == text_of(a));
     ++on_machine[a.machine];
   }
+  check_relations(t);
   std::vector<const JobRecord*> placeable;
   uint64_t waiting = 0;
   for (const auto& [id, job] : t.books.jobs) {
@@ -301,7 +375,8 @@ void check_invariants(const TestPool& t) {
     if (view) RC_ASSERT(text_of(*view) == text_of(job));
     if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
-    if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now)
+    if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now &&
+        relation_of(t, id) == nullptr)
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
@@ -411,6 +486,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   void invariants_hold() {
     CPPUNIT_ASSERT(rc::check("invariants hold after every event", [](uint32_t bits) {
       Player player(some_parameters(bits), bits & 16);
+      StartsInOrder starts;
       for (const uint32_t choice : some_history()) {
         const Event event = player.next(choice);
         const auto deadline = player.t.pool.next_deadline();
@@ -422,6 +498,8 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         check_invariants(player.t);
         check_rows(player.t.books);
         check_batches(player.t);
+        starts.note(player.t, event);
+        starts.check(player.t);
       }
     }));
   }

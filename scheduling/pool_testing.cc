@@ -40,7 +40,7 @@ struct ToText {
                 r.needs, r.priority, r.retries_left, r.evictions, r.share_priority,
                 r.share_priority_at, r.share_priority_step, r.generation, r.checkpoint_bytes,
                 r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before,
-                r.vain);
+                r.vain, r.has_started);
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
@@ -66,6 +66,12 @@ struct ToText {
   std::string operator()(const BatchRecord& r) const {
     return line("batch", r.id, r.stop_when.done, r.stop_when.failed, r.stop_when.output, r.done,
                 r.failed, r.stopped_by);
+  }
+  std::string operator()(const RelationRecord& r) const {
+    std::string text = line("relation", r.jobs.first, r.jobs.count, r.on_never, r.lost_by,
+                            r.lost_as, r.over, "on");
+    for (const Dependence& on : r.on) text += line("", on.jobs.first, on.jobs.count, on.condition);
+    return text;
   }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
@@ -152,6 +158,15 @@ struct Writer {
     once("policy");
     books.policy = r;
   }
+  void operator()(const RelationRecord& r) const {
+    const JobId first = r.jobs.first;
+    once("relation " + std::to_string(first));
+    demand(books.jobs.contains(first), "a relation of no job");
+    if (r.over)
+      demand(books.relations.erase(first) == 1 || first > last_job, "a relation ended twice");
+    else
+      books.relations[first] = r;
+  }
   void operator()(const PoolRecord& r) const {
     once("pool");
     books.pool = r;
@@ -201,6 +216,7 @@ Snapshot Books::snapshot() const {
     snapshot.jobs.push_back(rows.at(id));
     if (!is_final(rows.at(id).state)) at_work.insert(rows.at(id).batch);
   }
+  for (const auto& [first, relation] : relations) snapshot.relations.push_back(relation);
   for (const BatchId id : at_work) {
     if (batches.contains(id)) snapshot.batches.push_back(batches.at(id));
   }

@@ -37,6 +37,7 @@ class Books {
   std::map<AttemptKey, UseRecord> uses;
   std::vector<ChangeRecord> changes;
   std::map<BatchId, BatchRecord> batches;
+  std::map<JobId, RelationRecord> relations;  // by their first job
   PoolRecord pool;
   std::optional<PolicyRecord> policy;
 };

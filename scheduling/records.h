@@ -40,10 +40,11 @@ struct JobRecord {
   Micros changed = 0;  // of the state
   Micros cpu_kept = 0;
   Micros cpu_lost = 0;
-  std::string reason;     // one sentence: why it is waiting, or how it ended
-  uint32_t refusals = 0;  // orders refused or not delivered in a row
-  Micros not_before = 0;  // not placed before this instant
-  uint32_t vain = 0;      // attempts in a row that were in vain (Pool::State::was_in_vain)
+  std::string reason;        // one sentence: why it is waiting, or how it ended
+  uint32_t refusals = 0;     // orders refused or not delivered in a row
+  Micros not_before = 0;     // not placed before this instant
+  uint32_t vain = 0;         // attempts in a row that were in vain (Pool::State::was_in_vain)
+  bool has_started = false;  // an attempt of it has run
   bool operator==(const JobRecord&) const = default;
 };
 
@@ -149,6 +150,19 @@ struct BatchRecord {
   bool operator==(const BatchRecord&) const = default;
 };
 
+// Jobs that wait for others: the live ones of `jobs` have not been queued yet.
+struct RelationRecord {
+  JobRange jobs;  // of one batch
+  OnNever on_never = OnNever::kHold;
+  std::vector<Dependence> on;  // each of which must be met; some may be met already
+  // They can never run because of this job (0: they can), which has failed, was removed, or
+  // (kHeld) can never run either.
+  JobId lost_by = 0;
+  JobState lost_as = JobState::kFailed;
+  bool over = false;  // they wait no longer, or are final: to be deleted
+  bool operator==(const RelationRecord&) const = default;
+};
+
 // Counters of the pool. Ids are never reused, even after rows are pruned.
 struct PoolRecord {
   JobId next_job = 1;
@@ -172,12 +186,12 @@ struct PolicyRecord {
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
 using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
-                            ChangeRecord, PoolRecord, BatchRecord, PolicyRecord>;
+                            ChangeRecord, PoolRecord, BatchRecord, PolicyRecord, RelationRecord>;
 
 // Everything needed to rebuild the brain. May be omitted:
 // - final jobs, except those with a live attempt (removed, but not yet ended on its
 //   machine): without its job such an attempt keeps its slot and is charged to no user;
-// - batches without live jobs;
+// - batches without live jobs; relations that are over;
 // - ended attempts, except the newest of each live job: without it the job waits as
 //   long as a lease, since the attempt may still be running.
 struct Snapshot {
@@ -188,6 +202,7 @@ struct Snapshot {
   std::vector<AttemptRecord> attempts;
   std::vector<BatchRecord> batches;
   std::optional<PolicyRecord> policy = std::nullopt;  // none was stored: as the settings say
+  std::vector<RelationRecord> relations;
   // The highest ids in any row; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;

@@ -33,11 +33,13 @@ class Restorer {
     if (!std::is_sorted(rows_.jobs.begin(), rows_.jobs.end(), earlier))
       std::sort(rows_.jobs.begin(), rows_.jobs.end(), earlier);
     s_.jobs.expect(rows_.jobs.size());
+    for (RelationRecord& row : rows_.relations) add_relation(std::move(row));
     for (JobRecord& row : rows_.jobs) add_job(std::move(row));
     for (const AttemptRecord& row : rows_.attempts) add_attempt(row);
     settle_jobs();
     s_.jobs.forget_empty_batches();
     raise_counters();
+    for (Dependent* dependent : dependents_) s_.begin_relation(*dependent);
     s_.order_requesting();
     s_.ledger.end_restoration();
     return std::move(complaints_);
@@ -67,6 +69,17 @@ class Restorer {
     if (row.stopped_by != 0)
       return complain(name_of(row) + " is left out: it has stopped, yet has live jobs");
     if (!s_.jobs.restore(row)) complain(name_of(row) + " is left out: no valid id or condition");
+  }
+
+  // If the row is ignored, its jobs run without waiting for others.
+  void add_relation(RelationRecord row) {
+    const std::string name = "what job " + std::to_string(row.jobs.first) + " waits for";
+    const JobId first = row.jobs.first;
+    if (first == 0 || row.jobs.count - 1 > std::numeric_limits<JobId>::max() - first || row.over)
+      return complain(name + " is left out: no valid jobs");
+    Dependent* dependent = s_.relations.add(std::move(row));
+    if (dependent == nullptr) return complain(name + " is left out: it is there twice");
+    dependents_.push_back(dependent);
   }
 
   // The counters must be above all ids, also of rows that are not in the snapshot. Raised
@@ -175,6 +188,7 @@ class Restorer {
   Pool::State& s_;
   Snapshot rows_;
   std::unordered_map<JobId, JobRecord> final_jobs_;
+  std::vector<Dependent*> dependents_;
   JobId last_job_ = 0;
   BatchId last_batch_ = 0;
   MachineId last_machine_ = 0;

@@ -17,6 +17,7 @@
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
+#include "scheduling/books/relation_book.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/matcher.h"
 #include "scheduling/policies/job_policy.h"
@@ -63,6 +64,13 @@ struct Pool::State {
   void remove(Job& job, const std::string& reason);
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);
+  // All jobs that the relation names are in the job book.
+  void begin_relation(Dependent& dependent);
+  // The jobs of the dependence for which it is yet to be met.
+  uint64_t unmet(const Dependence& dependence);
+  // Carries out what follows for jobs that wait for others from what happened in this apply.
+  void settle_relations();
+  void give_up(Job& job, const Dependent& dependent);
   // A job of a batch is done or has failed. `left`: the awaited output it produced. Removes
   // the rest of the batch if its stop condition now holds.
   void count_end(const Job& job, const std::string& left);
@@ -118,6 +126,7 @@ struct Pool::State {
   Policies policies;
   Matcher matcher;
   AttemptBook attempts;
+  RelationBook relations;
   JobBook jobs;
   MachineBook machines;
 };

@@ -116,8 +116,25 @@ struct JobRange {
   JobRange(JobId one = 0, uint64_t many = 1) : first(one), count(many) {}
   JobId first;
   uint64_t count;
-  bool operator==(const JobRange&) const = default;
+  auto operator<=>(const JobRange&) const = default;
 };
+
+// What must have happened to a job before another one may run.
+enum class After : uint32_t {
+  kDone = 1,
+  kEnded = 2,  // however
+  kStarted = 3
+};
+
+// Something that jobs wait for: it must have happened to each of `jobs`.
+struct Dependence {
+  JobRange jobs;
+  After condition = After::kDone;
+  auto operator<=>(const Dependence&) const = default;
+};
+
+// What becomes of jobs that can never run, because what they wait for cannot happen any more.
+enum class OnNever : uint32_t { kHold = 1, kRemove = 2 };
 
 // When to remove the rest of a batch: as soon as one condition holds. 0, "": not set.
 struct StopWhen {

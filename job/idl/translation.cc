@@ -65,6 +65,29 @@ void to_idl(const Requirements& needs, v1::Requirements& out) {
   set_text(out.require, needs.require);
 }
 
+void to_idl(const JobReferences& references, v1::JobReferences& out) {
+  out.length(static_cast<CORBA::ULong>(references.size()));
+  for (CORBA::ULong i = 0; i < out.length(); ++i) {
+    out[i].of_this_batch = references[i].of_this_batch;
+    out[i].jobs.first = references[i].first;
+    out[i].jobs.count = references[i].count;
+  }
+}
+
+void to_idl(const Dependences& dependences, v1::Dependences& out) {
+  to_idl(dependences.after, out.after);
+  to_idl(dependences.after_any, out.after_any);
+  to_idl(dependences.after_start, out.after_start);
+}
+
+JobReferences from_idl(const v1::JobReferences& references) {
+  JobReferences out(references.length());
+  for (CORBA::ULong i = 0; i < references.length(); ++i)
+    out[i] = {bool(references[i].of_this_batch), references[i].jobs.first,
+              references[i].jobs.count};
+  return out;
+}
+
 void to_idl(const Limits& bounds, v1::Limits& out) {
   out.cpu = bounds.cpu_ms;
   out.wall = bounds.wall_ms;
@@ -93,9 +116,6 @@ bool has(const v1::OutputOfJob& o) {
 }
 bool has(const v1::OwnCheckpoint& c) {
   return has(c.files) || c.every != 0 || c.signal != 0 || has(c.exit_codes) || has(c.more);
-}
-bool has(const v1::Dependences& d) {
-  return has(d.after) || has(d.after_any) || has(d.after_start) || has(d.more);
 }
 bool has(const v1::JobGroup& g) { return has(g.name) || g.least != 0 || has(g.more); }
 
@@ -171,6 +191,8 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.save_deadline_ms = job.save_deadline;
   out.leaving = static_cast<Leaving>(job.leaving);
   out.network = static_cast<Network>(job.network);
+  out.waits_for = {from_idl(job.waits_for.after), from_idl(job.waits_for.after_any),
+                   from_idl(job.waits_for.after_start)};
   for (CORBA::ULong i = 0; i < job.more.length(); ++i)
     take_detail(out, job.more[i].name.in(), job.more[i].value.in());
   return out;
@@ -217,6 +239,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   out.save_deadline = job.save_deadline_ms;
   out.leaving = static_cast<CORBA::ULong>(job.leaving);
   out.network = static_cast<CORBA::ULong>(job.network);
+  to_idl(job.waits_for, out.waits_for);
   to_idl(details_of(job), out.more);
   clear_reserved(out);
 }
@@ -252,7 +275,10 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   check.reserved(has(job.checkpoint), "checkpoint");
   check.reserved(job.leaving > v1::LEAVING_KILL, "leaving");
   check.reserved(job.network > v1::NETWORK_ANY, "network");
-  check.reserved(has(job.waits_for), "waits_for");
+  check.unknown(job.waits_for.more, "waits_for.");
+  for (const auto* list :
+       {&job.waits_for.after, &job.waits_for.after_any, &job.waits_for.after_start})
+    for (CORBA::ULong i = 0; i < list->length(); ++i) check.unknown((*list)[i].more, "waits_for.");
   check.reserved(job.not_before != 0, "not_before");
   check.reserved(job.reservation != 0, "reservation");
   check.reserved(has(job.group), "group");

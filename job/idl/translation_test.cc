@@ -36,6 +36,7 @@ JobDescription full() {
   job.submit_folder = "/home/anna/\xff %";
   job.submit_host = "desk";
   job.standard_input = "data/letters 1.txt";
+  job.waits_for = {{{true, 4, 2}, {false, 1ull << 40, 1}}, {{false, 7, 3}}, {{true, 0, 1}}};
   return job;
 }
 
@@ -143,19 +144,6 @@ const Row kReserved[] = {
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
     {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
     {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
-    {"waits_for.after", "waits_for",
-     [](Job& j) {
-       one(j.waits_for.after).jobs = {1, 1};
-     }},
-    {"waits_for.after_any", "waits_for",
-     [](Job& j) {
-       one(j.waits_for.after_any).jobs = {1, 1};
-     }},
-    {"waits_for.after_start", "waits_for",
-     [](Job& j) {
-       one(j.waits_for.after_start).jobs = {1, 1};
-     }},
-    {"waits_for.more", "waits_for", [](Job& j) { pair(j.waits_for.more); }},
     {"not_before", "not_before", [](Job& j) { j.not_before = -1; }},
     {"reservation", "reservation", [](Job& j) { j.reservation = 1; }},
     {"group.name", "group", [](Job& j) { j.group.name = "gang"; }},
@@ -170,6 +158,12 @@ const Row kPairs[] = {
     {"outputs.more", "outputs.colour", [](Job& j) { pair(j.outputs[1].more); }},
     {"needs.more", "needs.colour", [](Job& j) { pair(j.needs.more); }},
     {"bounds.more", "bounds.colour", [](Job& j) { pair(j.bounds.more); }},
+    {"waits_for.more", "waits_for.colour", [](Job& j) { pair(j.waits_for.more); }},
+    {"waits_for.after.more", "waits_for.colour", [](Job& j) { pair(j.waits_for.after[0].more); }},
+    {"waits_for.after_any.more", "waits_for.colour",
+     [](Job& j) { pair(j.waits_for.after_any[0].more); }},
+    {"waits_for.after_start.more", "waits_for.colour",
+     [](Job& j) { pair(j.waits_for.after_start[0].more); }},
 };
 
 class TranslationTest : public CppUnit::TestFixture {

@@ -4,18 +4,25 @@
 #include <utility>
 
 #include "scheduling/books/attempt_book.h"
+#include "scheduling/books/relation_book.h"
 #include "scheduling/matching/matcher.h"
 
 namespace sublet::scheduling {
 namespace {
-bool is_active(JobState s) { return !is_final(s) && s != JobState::kHeld; }
+// Whether a job in that state wants a machine, now or as soon as it has none.
+bool is_active(const Job& job, JobState s) {
+  if (s == JobState::kWaiting) return job.waits_for == nullptr;
+  return !is_final(s) && s != JobState::kHeld;
+}
 }  // namespace
 
 JobBook::JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
-                 const AttemptBook& attempts, const Policies& policies, Changes& changes)
+                 const AttemptBook& attempts, RelationBook& relations, const Policies& policies,
+                 Changes& changes)
     : ledger_(ledger),
       matcher_(matcher),
       attempts_(attempts),
+      relations_(relations),
       policies_(policies),
       share_priority_(parameters),
       changes_(changes) {}
@@ -37,24 +44,28 @@ Job* JobBook::with(JobId id) {
 
 void JobBook::count_in(const Job& job, JobState state) {
   const uint64_t count = job.record.count;
-  if (is_active(state)) {
+  const bool active = is_active(job, state);
+  if (active) {
     if (job.user->active == 0) ledger_.begin_active(*job.user);
     job.user->active += count;
   }
   if (state != JobState::kWaiting) return;
   waiting_ += count;
+  if (!active) return;
   job.user->waiting += count;
   ledger_.note_moved(*job.user);
   matcher_.hosts().began_to_wait(*job.host, count);
 }
 
 void JobBook::count_out(const Job& job, JobState state, uint64_t count) {
-  if (is_active(state)) {
+  const bool active = is_active(job, state);
+  if (active) {
     job.user->active -= count;
     if (job.user->active == 0) ledger_.end_active(*job.user);
   }
   if (state != JobState::kWaiting) return;
   waiting_ -= count;
+  if (!active) return;
   job.user->waiting -= count;
   ledger_.note_moved(*job.user);
   matcher_.hosts().ceased_to_wait(*job.host, count);
@@ -72,6 +83,7 @@ Job& JobBook::adopt(JobRecord record) {
     job.batch = &it->second;
     job.batch->jobs.insert(id);
   }
+  job.waits_for = relations_.of(id);
   job.due_kind = Timed::Kind::kJob;
   job.due_id = id;
   if (job.record.count > 1) arrays_[id] = &job;
@@ -119,6 +131,17 @@ std::vector<Job*> JobBook::split_out(const JobRange& range) {
   return result;
 }
 
+void JobBook::each_live(const JobRange& range,
+                        const std::function<void(const Job&, const JobRange&)>& visit) const {
+  const JobId end = std::min(range.first + range.count, changes_.counters().next_job);
+  for (JobId id = range.first; id < end;) {
+    const Job* job = with(id);
+    const JobId next = job == nullptr ? id + 1 : std::min(job->record.id + job->record.count, end);
+    if (job != nullptr) visit(*job, {id, next - id});
+    id = next;
+  }
+}
+
 void JobBook::set_state(Job& job, JobState state, EndReason ended) {
   const JobState before = job.record.state;
   if (before == JobState::kWaiting) {
@@ -126,19 +149,25 @@ void JobBook::set_state(Job& job, JobState state, EndReason ended) {
     backing_off_.set(job, 0);
   }
   count_out(job, before, job.record.count);
-  if (state == JobState::kWaiting && job.user->waiting == 0 && policies_.job->wants_draws())
-    ledger_.begin_to_wait(*job.user);
+  if (state == JobState::kWaiting) begin_draws(job);
   count_in(job, state);
   job.record.state = state;
   job.record.changed = changes_.now();
   touch(job);
   changes_.add_change(job.record, ended);
+  if (is_final(state)) relations_.note_end(job.record, std::exchange(job.waits_for, nullptr));
+}
+
+void JobBook::begin_draws(const Job& job) {
+  const bool first = job.waits_for == nullptr && job.user->waiting == 0;
+  if (first && policies_.job->wants_draws()) ledger_.begin_to_wait(*job.user);
 }
 
 void JobBook::enqueue(Job& job) {
   // Only one attempt at a time: a released job waits for the end of the attempt that
   // was ordered to leave.
   if (attempts_.find(job.record.id) != nullptr) return;
+  if (job.waits_for != nullptr) return;
   if (job.record.not_before > changes_.now()) return backing_off_.set(job, job.record.not_before);
   matcher_.queue().add(job, policies_.job->order(job.record));
 }
@@ -148,6 +177,26 @@ void JobBook::end_backoffs() {
     backing_off_.set(*timed, 0);
     enqueue(*static_cast<Job*>(timed));
   }
+}
+
+void JobBook::make_ready(Job& job) {
+  const bool waits = job.record.state == JobState::kWaiting;
+  if (waits) count_out(job, JobState::kWaiting, job.record.count);
+  job.waits_for = nullptr;
+  if (waits) {
+    begin_draws(job);
+    count_in(job, JobState::kWaiting);
+    job.record.changed = changes_.now();  // from now on it waits for a machine
+  }
+  note_submitted(job);
+  if (waits) enqueue(job);
+}
+
+void JobBook::note_started(Job& job) {
+  if (job.record.has_started) return;
+  job.record.has_started = true;
+  relations_.note_started(job.record.id);
+  touch(job);
 }
 
 void JobBook::note_submitted(Job& job) {

@@ -6,6 +6,7 @@
 #ifndef SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_
 #define SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,7 +25,9 @@ namespace sublet::scheduling {
 
 class AttemptBook;
 class Matcher;
+class RelationBook;
 struct Demand;
+struct Dependent;
 struct Host;
 struct UserLine;
 
@@ -41,8 +44,9 @@ struct Job : Timed {
   User* user = nullptr;
   Host* host = nullptr;
   Demand* demand = nullptr;
-  UserLine* line = nullptr;  // where it is queued; null: it is not queued
-  Batch* batch = nullptr;    // null: its batch has no stop condition
+  UserLine* line = nullptr;        // where it is queued; null: it is not queued
+  Batch* batch = nullptr;          // null: its batch has no stop condition
+  Dependent* waits_for = nullptr;  // others; null: for none, or not any more
   LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once it has ended
   EndReason last_end = EndReason::kNone;  // how that attempt ended
@@ -52,7 +56,8 @@ struct Job : Timed {
 class JobBook {
  public:
   JobBook(const Parameters& parameters, Ledger& ledger, Matcher& matcher,
-          const AttemptBook& attempts, const Policies& policies, Changes& changes);
+          const AttemptBook& attempts, RelationBook& relations, const Policies& policies,
+          Changes& changes);
 
   // ---- finding jobs ----
   // In no particular order; those that became final in the current apply are among them.
@@ -65,6 +70,9 @@ class JobBook {
   const Job* live(JobId id) const { return const_cast<JobBook*>(this)->live(id); }
   Job* with(JobId id);
   const Job* with(JobId id) const { return const_cast<JobBook*>(this)->with(id); }
+  // Calls visit(job, part) for each live record that has jobs of the range: those of `part`.
+  void each_live(const JobRange& range,
+                 const std::function<void(const Job&, const JobRange&)>& visit) const;
   // The number of jobs in state waiting.
   uint64_t waiting() const { return waiting_; }
   const SharePriority& share_priority() const { return share_priority_; }
@@ -72,7 +80,8 @@ class JobBook {
   // ---- adding and splitting ----
   // Room for so many more.
   void expect(size_t records) { jobs_.reserve(jobs_.size() + records); }
-  // Adds a job from its record, without queuing it.
+  // Adds a job from its record, without queuing it. If it waits for others, the relation book
+  // knows that already.
   Job& adopt(JobRecord record);
   // Splits the record after its first `head` jobs; returns the others.
   Job& split(Job& job, uint64_t head);
@@ -83,12 +92,17 @@ class JobBook {
   // Every change of state; recorded. A waiting job leaves the queue; one that is to wait is
   // not queued yet.
   void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
-  // Queues a waiting job unless its old attempt is still live or it is backing off.
+  // Queues a waiting job unless its old attempt is still live, it is backing off, or it waits
+  // for others.
   void enqueue(Job& job);
   // Queues the jobs whose back-off has ended.
   void end_backoffs();
   std::optional<Micros> next_backoff() const { return backing_off_.next(); }
-  // (3.4): the job was submitted, or returns unfinished.
+  // The job waits for others no longer.
+  void make_ready(Job& job);
+  // An attempt of the job runs.
+  void note_started(Job& job);
+  // (3.4): the job was submitted (or has just become ready), or returns unfinished.
   void note_submitted(Job& job);
   void note_returned(Job& job);
   // Other policies are in force, with these parameters: queues what waits anew.
@@ -123,11 +137,14 @@ class JobBook {
   // Counts the record's jobs in (or out) as being in that state.
   void count_in(const Job& job, JobState state);
   void count_out(const Job& job, JobState state, uint64_t count);
+  // The job begins to wait for a machine, and may be its user's first.
+  void begin_draws(const Job& job);
   void forget_batch_of(Job& job);
 
   Ledger& ledger_;
   Matcher& matcher_;
   const AttemptBook& attempts_;
+  RelationBook& relations_;
   const Policies& policies_;
   SharePriority share_priority_;
   Changes& changes_;

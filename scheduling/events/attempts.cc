@@ -93,6 +93,7 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
   if (state == AttemptState::kRunning) {
     if (!resumes || record.started == 0) record.started = changes.now();
     move_job(JobState::kRunning);
+    if (attempt.job != nullptr) jobs.note_started(*attempt.job);
   }
   attempts.touch(attempt);
 }
@@ -191,7 +192,9 @@ void Pool::State::on(const AttemptStarted& event) {
     attempts.touch(*attempt);
   }
   advance(*attempt, AttemptState::kRunning);
-  if (attempt->job != nullptr) note_acceptance(*attempt->job);  // OrderAnswered may be lost
+  if (attempt->job == nullptr) return;
+  note_acceptance(*attempt->job);  // OrderAnswered may be lost
+  jobs.note_started(*attempt->job);
 }
 
 void Pool::State::on(const CheckpointStored& event) {
@@ -289,6 +292,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   record.cpu_kept += cost.kept;
   record.cpu_lost += cost.lost;
   jobs.touch(job);
+  if (end.started) jobs.note_started(job);
   const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
   const bool held = record.state == JobState::kHeld || record.state == JobState::kWaiting;
   if (held && end.ended != EndReason::kDone) {

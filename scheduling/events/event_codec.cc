@@ -74,6 +74,15 @@ void fields(A& a, Requirements& r) {
   a.field(r.disk);
 }
 template <typename A>
+void dependences(A& a, std::vector<Dependence>& v) {
+  a.size(v);
+  for (auto& dependence : v) {
+    a.field(dependence.jobs.first);
+    a.field(dependence.jobs.count);
+    a.field(dependence.condition);
+  }
+}
+template <typename A>
 void fields(A& a, Submitted& e) {
   a.field(e.batch);
   a.field(e.user);
@@ -89,14 +98,21 @@ void fields(A& a, Submitted& e) {
                                          [](auto& job) { return !job.needs.platforms.empty(); });
   const bool has_require = std::any_of(e.jobs.begin(), e.jobs.end(),
                                        [](auto& job) { return !job.needs.require.empty(); });
-  a.tail(e.stop_when.is_set() || has_platforms || has_require, [&] {
+  const bool has_relations =
+      std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.after.empty(); });
+  const bool has_later = has_require || has_relations;
+  a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
     a.field(e.stop_when.done);
     a.field(e.stop_when.failed);
     a.field(e.stop_when.output);
     for (auto& job : e.jobs) a.field(job.needs.platforms);
   });
-  a.tail(has_require, [&] {
+  a.tail(has_later, [&] {
     for (auto& job : e.jobs) a.field(job.needs.require);
+  });
+  a.tail(has_relations, [&] {
+    a.field(e.on_never);
+    for (auto& job : e.jobs) dependences(a, job.after);
   });
 }
 template <typename A>

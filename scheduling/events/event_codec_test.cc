@@ -24,6 +24,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     Submitted event{7, "ann", "desk", {}};
     event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
     event.stop_when = {1, 2, "key.txt"};
+    event.jobs[0].after = {{{3, 4}, After::kEnded}, {{9, 1}, After::kStarted}};
+    event.on_never = OnNever::kRemove;
     const Event decoded = decode_event(Event(event).index(), encode_event(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -33,6 +35,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(-5, got.jobs[0].priority);
     CPPUNIT_ASSERT_EQUAL(6u, got.jobs[0].retries);
     CPPUNIT_ASSERT(got.stop_when == event.stop_when);
+    CPPUNIT_ASSERT(got.jobs[0].after == event.jobs[0].after);
+    CPPUNIT_ASSERT(got.on_never == OnNever::kRemove);
   }
 
   void every_kind_survives() {
@@ -45,7 +49,12 @@ class EventCodecTest : public CppUnit::TestFixture {
           parameters.job_policy = text;
           parameters.tick = parameters.lease = c;
           const Event events[] = {
-              Submitted{a, text, text, {{{text, text, b, a, a}, int32_t(b), b, a}}, {a, b, text}},
+              Submitted{a,
+                        text,
+                        text,
+                        {{{text, text, b, a, a}, int32_t(b), b, a, {{{a, b}, After(b % 5)}, {}}}},
+                        {a, b, text},
+                        OnNever(b % 3)},
               BatchOpened{text},
               MachineJoined{a, text, text, text, b, b, a, a},
               MachineReported{a, flag, a, a},

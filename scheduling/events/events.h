@@ -22,6 +22,9 @@ struct Submitted {
     int32_t priority = 0;  // among the user's own jobs: higher runs earlier
     uint32_t retries = 0;
     uint64_t count = 1;
+    // What all of them wait for: live jobs, or jobs of this event, whose ids the caller knows
+    // from PoolRecord::next_job. What is not live counts as met. No cycles.
+    std::vector<Dependence> after = {};
     bool operator==(const Job&) const = default;
   };
   BatchId batch = 0;  // from an earlier BatchOpened
@@ -29,6 +32,7 @@ struct Submitted {
   std::string submit_host;
   std::vector<Job> jobs;
   StopWhen stop_when = {};
+  OnNever on_never = OnNever::kHold;
 };
 // Reserves a batch id.
 struct BatchOpened {

@@ -12,6 +12,7 @@ void Pool::State::on(const Submitted& event) {
   jobs.expect(event.jobs.size());
   changes.expect(2 * event.jobs.size() + 8);
   if (event.stop_when.is_set()) jobs.open_batch(event.batch, event.stop_when);
+  std::vector<Dependent*> dependents;
   uint32_t index = 0;
   for (const Submitted::Job& wanted : event.jobs) {
     if (wanted.count == 0) continue;
@@ -30,10 +31,18 @@ void Pool::State::on(const Submitted& event) {
     record.share_priority_at = changes.now();
     record.state = JobState::kHeld;  // for adopt: not counted yet
     record.reason = "new";
+    if (!wanted.after.empty())
+      dependents.push_back(
+          relations.add({{record.id, record.count}, event.on_never, wanted.after}));
     Job& job = jobs.adopt(std::move(record));
     jobs.set_state(job, JobState::kWaiting);
+    if (job.waits_for != nullptr) continue;  // JobBook::make_ready
     jobs.note_submitted(job);
     jobs.enqueue(job);
+  }
+  for (Dependent* dependent : dependents) {
+    relations.touch(*dependent);
+    begin_relation(*dependent);
   }
 }
 
@@ -85,6 +94,10 @@ void Pool::State::on(const JobsHeld& event) {
 void Pool::State::on(const JobsReleased& event) {
   control(event.jobs, event.only_in, [this](Job& job) {
     if (job.record.state != JobState::kHeld) return false;
+    if (job.waits_for != nullptr && job.waits_for->is_lost()) {
+      give_up(job, *job.waits_for);
+      return false;
+    }
     job.record.reason = "released";
     job.record.vain = 0;
     jobs.set_state(job, JobState::kWaiting);

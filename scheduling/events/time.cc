@@ -46,7 +46,7 @@ void Pool::State::on(const ServerStarted& event) {
 void Pool::State::order_requesting() {
   std::unordered_map<Host*, JobId> oldest;
   for (const auto& [id, job] : jobs.all()) {
-    if (job.record.state != JobState::kWaiting) continue;
+    if (job.record.state != JobState::kWaiting || job.waits_for != nullptr) continue;
     JobId& first = oldest.try_emplace(job.host, id).first->second;
     first = std::min(first, id);
   }

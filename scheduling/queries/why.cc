@@ -322,6 +322,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   }
   if (job->record.state != JobState::kWaiting) return at_work(*attempt, now);
   if (attempt != nullptr) return "its " + where + " has not ended yet";
+  if (job->waits_for != nullptr) return s.relations.why(*job->waits_for);
   if (job->record.not_before > now) {
     const std::string& reason = job->record.reason;
     const std::string again = again_in(job->record.not_before - now);
@@ -366,6 +367,7 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   const State& s = *state_;
   const Job* job = s.jobs.with(id);
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
+  if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
   if (job->record.not_before > now || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;

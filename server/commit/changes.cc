@@ -30,12 +30,12 @@ bool all_nothing(const Members&... members) {
 
 // Does not compile unless it names every member.
 bool Changes::empty() const {
-  const auto& [a, b, c, d, e, f, g, with_pool, record, policy, h, i, j, k, l, m, n, o, p, q, r, s,
-               t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b, before_c, history,
-               moved] = *this;
-  return !with_pool && all_nothing(a, b, c, d, e, f, g, record, policy, h, i, j, k, l, m, n, o, p,
-                                   q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a,
-                                   before_b, before_c, history, moved);
+  const auto& [a, b, c, d, e, f, g, relations, with_pool, record, policy, h, i, j, k, l, m, n, o, p,
+               q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b, before_c,
+               history, moved] = *this;
+  return !with_pool && all_nothing(a, b, c, d, e, f, g, relations, record, policy, h, i, j, k, l, m,
+                                   n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b,
+                                   before_a, before_b, before_c, history, moved);
 }
 
 void Changes::add(const scheduling::Record& record) {
@@ -51,6 +51,7 @@ void Changes::add(const scheduling::Record& record) {
         if constexpr (std::is_same_v<T, ChangeRecord>) changes.push_back(r);
         if constexpr (std::is_same_v<T, BatchRecord>) stops[r.id] = r;
         if constexpr (std::is_same_v<T, PolicyRecord>) policy = r;
+        if constexpr (std::is_same_v<T, RelationRecord>) relations[r.jobs.first] = r;
         if constexpr (std::is_same_v<T, PoolRecord>) {
           has_pool = true;
           pool = r;

@@ -35,6 +35,7 @@ struct BatchRow {
   JobId first_job = 0;
   uint64_t count = 0;
   StopWhen stop_when = {};  // as submitted
+  OnNever on_never = OnNever::kHold;
 };
 
 // One append of an open batch: encoded SpecRanges.
@@ -167,6 +168,7 @@ struct Changes {
   std::vector<scheduling::UseRecord> uses;
   std::vector<scheduling::ChangeRecord> changes;
   std::map<BatchId, scheduling::BatchRecord> stops;
+  std::map<JobId, scheduling::RelationRecord> relations;  // by their first job
   bool has_pool = false;
   scheduling::PoolRecord pool;
   std::optional<scheduling::PolicyRecord> policy;

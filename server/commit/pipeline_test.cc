@@ -365,6 +365,7 @@ class PipelineTest : public CppUnit::TestFixture {
         [](Changes& c) { c.uses.emplace_back(); },
         [](Changes& c) { c.changes.emplace_back(); },
         [](Changes& c) { c.stops[1]; },
+        [](Changes& c) { c.relations[1]; },
         [](Changes& c) { c.has_pool = true; },
         [](Changes& c) { c.batches[1]; },
         [](Changes& c) { c.dropped_batches.push_back(1); },

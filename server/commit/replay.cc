@@ -78,6 +78,7 @@ Books::Books(const Snapshot& snapshot) : pool(snapshot.pool), policy(snapshot.po
   for (const auto& row : snapshot.jobs) jobs[row.id] = row;
   for (const auto& row : snapshot.attempts) attempts[row.key] = row;
   for (const auto& row : snapshot.batches) batches[row.id] = row;
+  for (const auto& row : snapshot.relations) relations[row.jobs.first] = row;
 }
 
 void Books::write(const Outcome& outcome) {
@@ -91,6 +92,12 @@ void Books::write(const Outcome& outcome) {
           if constexpr (std::is_same_v<T, PoolRecord>) pool = r;
           if constexpr (std::is_same_v<T, PolicyRecord>) policy = r;
           if constexpr (std::is_same_v<T, BatchRecord>) batches[r.id] = r;
+          if constexpr (std::is_same_v<T, RelationRecord>) {
+            if (r.over)
+              relations.erase(r.jobs.first);
+            else
+              relations[r.jobs.first] = r;
+          }
           if constexpr (std::is_same_v<T, JobRecord>) {
             jobs[r.id] = r;
             touched.insert(r.id);
@@ -132,6 +139,8 @@ std::string Books::difference(const Books& other) const {
     name = differing(attempts, other.attempts, [](const AttemptKey& key) {
       return "attempt " + std::to_string(key.job) + "." + std::to_string(key.attempt);
     });
+  if (name.empty())
+    name = differing(relations, other.relations, numbered("what waits for others from job "));
   for (const auto& [id, row] : other.batches) {
     const auto own = batches.find(id);
     if (name.empty() && (own == batches.end() || !(own->second == row)))

@@ -23,7 +23,8 @@ struct Books {
   std::map<scheduling::MachineId, scheduling::MachineRecord> machines;
   std::map<scheduling::JobId, scheduling::JobRecord> jobs;
   std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
-  std::map<scheduling::BatchId, scheduling::BatchRecord> batches;  // with live jobs
+  std::map<scheduling::BatchId, scheduling::BatchRecord> batches;     // with live jobs
+  std::map<scheduling::JobId, scheduling::RelationRecord> relations;  // by their first job
 
   Books() = default;
   explicit Books(const scheduling::Snapshot& snapshot);

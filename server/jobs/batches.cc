@@ -7,6 +7,7 @@
 #include "job/codec.h"
 #include "protocol/codec.h"
 #include "server/jobs/brain_form.h"
+#include "server/jobs/relations.h"
 #include "server/jobs/service.h"
 #include "server/refusal.h"
 #include "server/request_key.h"
@@ -102,6 +103,7 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
                   "Shorten it.", "batch");
   const std::string key = request_key(caller.uid, request);
   std::string arguments = batch.name + "\n" + batch.submit_host;
+  if (batch.on_never != OnNever::kHold) arguments += "\n" + on_never_name(batch.on_never);
   if (const StopWhen& when = batch.stop_when; when.is_set())
     arguments +=
         "\n" + std::to_string(when.done) + " " + std::to_string(when.failed) + " " + when.output;
@@ -114,8 +116,8 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
     }
     id = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
     turn.changes().batches[id] =
-        BatchRow{id,    caller.uid, caller.user, batch.name, batch.submit_host,
-                 false, turn.now(), 0,           0,          batch.stop_when};
+        BatchRow{id,         caller.uid, caller.user, batch.name,      batch.submit_host, false,
+                 turn.now(), 0,          0,           batch.stop_when, batch.on_never};
     turn.remember(key, digest, std::to_string(id));
   });
   return id;
@@ -213,7 +215,8 @@ void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, B
     }
 }
 
-void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range) {
+void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
+                           std::pair<JobId, uint64_t>* range) {
   std::vector<SpecRange> specs;
   for (const auto& part : parts_in(turn, batch.id)) read_part(part, specs);
   if (specs.empty())
@@ -222,8 +225,13 @@ void JobService::commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t
   check_inputs(turn, specs, batch.id);
   refusing([&] { check_stop_when(batch.stop_when, specs); });
   check_needs(turn.pool(), specs);
-  scheduling::Submitted event{
-      batch.id, batch.user, batch.submit_host, {}, brain_form(batch.stop_when)};
+  Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
+  scheduling::Submitted event{batch.id,
+                              batch.user,
+                              batch.submit_host,
+                              {},
+                              brain_form(batch.stop_when),
+                              brain_form(batch.on_never)};
   add_brain_jobs(specs, event);
   const auto count = [](uint64_t sum, const auto& job) { return sum + job.count; };
   *range = {turn.apply(event).answer.first_job,
@@ -253,7 +261,7 @@ std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
     }
     const BatchRow batch = batch_in(turn, caller, id);
     if (batch.committed) throw batch_committed(id);
-    commit_in(turn, batch, &range);
+    commit_in(turn, caller, batch, &range);
     turn.remember(key, digest, std::to_string(range.first) + " " + std::to_string(range.second));
   });
   return range;
@@ -280,7 +288,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   if (host.size() > 256)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the host's name is too long",
                   "Shorten it.", "submit_host");
-  const std::vector<SpecRange> specs = {SpecRange{spec, false, 0, 1}};
+  std::vector<SpecRange> specs = {SpecRange{spec, false, 0, 1}};
   const std::string key = request_key(caller.uid, request);
   const std::string digest = arguments_digest("submit", host + "\n" + encode(specs));
   JobId id = 0;
@@ -290,6 +298,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
       return;
     }
     check_needs(turn.pool(), specs);
+    Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
     const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
     scheduling::Submitted event{batch, caller.user, host, {}};
     add_brain_jobs(specs, event);

@@ -31,6 +31,19 @@ std::string platforms_of(const JobDescription& job) {
   return text;
 }
 
+std::vector<scheduling::Dependence> brain_form(const Dependences& waits_for) {
+  using scheduling::After;
+  std::vector<scheduling::Dependence> dependences;
+  const auto add = [&](const JobReferences& list, After condition) {
+    for (const JobReference& jobs : list)
+      dependences.push_back({{jobs.first, jobs.count}, condition});
+  };
+  add(waits_for.after, After::kDone);
+  add(waits_for.after_any, After::kEnded);
+  add(waits_for.after_start, After::kStarted);
+  return dependences;
+}
+
 }  // namespace
 
 scheduling::Submitted::Job brain_job(const JobDescription& job) {
@@ -45,6 +58,7 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.require = job.needs.require;
   out.priority = job.priority;
   out.retries = job.retries;
+  out.after = brain_form(job.waits_for);
   return out;
 }
 
@@ -59,6 +73,10 @@ void check_requirement(const JobDescription& job, const std::string& subject) {
     throw Refusal(Refusal::Kind::kInvalid, "needs.require", subject + ": `require`: " + e.what(),
                   "Correct it; it may use " + names + ".", subject);
   }
+}
+
+scheduling::OnNever brain_form(OnNever on_never) {
+  return on_never == OnNever::kRemove ? scheduling::OnNever::kRemove : scheduling::OnNever::kHold;
 }
 
 scheduling::StopWhen brain_form(const StopWhen& when) {

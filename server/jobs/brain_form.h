@@ -10,8 +10,9 @@
 
 namespace sublet::server {
 
-// One job of this description.
+// One job of this description, whose references are all to ids.
 scheduling::Submitted::Job brain_job(const JobDescription& job);
+scheduling::OnNever brain_form(OnNever on_never);
 scheduling::StopWhen brain_form(const StopWhen& when);
 // Throws Refusal kInvalid "needs.require" if the job's expression is wrong.
 void check_requirement(const JobDescription& job, const std::string& subject);

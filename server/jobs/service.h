@@ -24,6 +24,7 @@ struct BatchRequest {
   std::string name;
   std::string submit_host;
   StopWhen stop_when = {};
+  OnNever on_never = OnNever::kHold;
 };
 
 // The outputs of a job, in the order of upload; all from one attempt, whose end says
@@ -110,7 +111,8 @@ class JobService {
   BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
   std::vector<PartRow> parts_in(Turn& turn, BatchId id);
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
-  void commit_in(Turn& turn, BatchRow batch, std::pair<JobId, uint64_t>* range);
+  void commit_in(Turn& turn, const Caller& caller, BatchRow batch,
+                 std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;
   // Throws Refusal unless the job exists and the caller may see its details.
   JobRow own_job(const Caller& caller, JobId id);

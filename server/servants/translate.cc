@@ -82,7 +82,8 @@ BatchRequest from_idl(const v1::BatchDescription& d) {
   require_unset(d.from.pool.length() > 0 || d.from.job > 0 || d.from.more.length() > 0,
                 "BatchDescription.from");
   return refusing([&] {
-    return BatchRequest{d.name.in(), d.submit_host.in(), read_stop_when(sublet::from_idl(d.more))};
+    const Details more = sublet::from_idl(d.more);
+    return BatchRequest{d.name.in(), d.submit_host.in(), read_stop_when(more), read_on_never(more)};
   });
 }
 

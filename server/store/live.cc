@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "server/store/relation_row.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
@@ -32,6 +33,8 @@ std::vector<std::string> live_stops() {
           " where state not in (5, 6, 7))"};
 }
 
+std::vector<std::string> live_relations() { return {"relations order by job"}; }
+
 namespace {
 
 // Adds the rows that each query finds; damaged ones are skipped and reported in `damage`.
@@ -45,6 +48,23 @@ void load_rows(soci::session& sql, const TableOf<Row>& table,
     rows.into(table, row, table.name).select(question);
     rows.each([&] { result->push_back(std::move(row)); },
               [&](const std::string& what) { damage->push_back(what); });
+  }
+}
+
+}  // namespace
+
+namespace {
+
+void load_relations(soci::session& sql, std::vector<std::string>* damage,
+                    std::vector<scheduling::RelationRecord>* result) {
+  std::vector<RelationRow> rows;
+  load_rows(sql, tables::kRelations, live_relations(), damage, &rows);
+  for (const RelationRow& row : rows) {
+    try {
+      result->push_back(record_of(row));
+    } catch (const protocol::Damaged& e) {
+      damage->push_back("what job " + std::to_string(row.job) + " waits for: " + e.what());
+    }
   }
 }
 
@@ -68,6 +88,7 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
   std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
   load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
+  load_relations(sql, damage, &snapshot.relations);
   return snapshot;
 }
 

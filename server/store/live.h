@@ -19,6 +19,7 @@ namespace sublet::server {
 std::vector<std::string> live_jobs();
 std::vector<std::string> live_attempts();
 std::vector<std::string> live_stops();
+std::vector<std::string> live_relations();
 
 // All of them, without the highest ids. A row that cannot be read is skipped and reported in
 // `damage`. Throws soci::soci_error.

@@ -192,6 +192,9 @@ class MigrationTest : public CppUnit::TestFixture {
       live += std::to_string(job.id) + "+" + std::to_string(job.count) + " " +
               std::to_string(job.priority) + "\n";
     CPPUNIT_ASSERT_EQUAL(std::string("2+1 0\n3+2 0\n5+1 7\n6+1 0\n"), live);
+    CPPUNIT_ASSERT_EQUAL(rows(path(), "select distinct job from attempts where started > 0"),
+                         rows(path(), "select id from jobs where has_started = 1"));
+    CPPUNIT_ASSERT_EQUAL(line(0), rows(path(), "select count(*) from relations"));
   }
 
   void nothing_of_layout_9_is_lost() {

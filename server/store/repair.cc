@@ -87,6 +87,7 @@ constexpr IdColumn kIdColumns[] = {
     {"files", "job", "next_job"},
     {"outputs_removed", "job", "next_job"},
     {"batches", "id", "next_batch"},
+    {"relations", "job + count - 1", "next_job"},
     {"stops", "batch", "next_batch"},
     {"parts", "batch", "next_batch"},
     {"jobs", "batch", "next_batch"},

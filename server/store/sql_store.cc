@@ -14,6 +14,7 @@
 #include "server/store/archive/finished.h"
 #include "server/store/live.h"
 #include "server/store/migration.h"
+#include "server/store/relation_row.h"
 #include "server/store/rows.h"
 #include "server/store/set_aside.h"
 #include "server/store/sqlite.h"
@@ -126,6 +127,7 @@ struct SqlStore::Session {
   Statement<std::string> drop_quota{"delete from quotas where user_name = :user"};
   Writer<BatchRow> batches{tables::kBatches};
   Writer<scheduling::BatchRecord> stops{tables::kStops};
+  Writer<RelationRow> relations{tables::kRelations};
   Writer<PartRow> parts{tables::kParts};
   Writer<SpecRow> specs{tables::kSpecs};
   Writer<scheduling::JobRecord> jobs{tables::kJobs};
@@ -155,14 +157,16 @@ struct SqlStore::Session {
       "update files set counts = 1 where id = :id and job = :job and attempt = :attempt and kind "
       ">= 3"};
 
+  Statement<JobId> drop_relation{"delete from relations where job = :job"};
+
   std::vector<Bulk*> in_order() {
     return {
-        &pool,         &policy,          &users,      &machines,   &credentials, &members,
-        &invitations,  &drop_invitation, &quotas,     &drop_quota, &batches,     &stops,
-        &parts,        &specs,           &jobs,       &attempts,   &ends,        &uses,
-        &spent,        &changes,         &count_in,   &files,      &contents,    &removed_outputs,
-        &requests,     &events,          &drop_batch, &drop_parts, &count_out,   &drop_file,
-        &drop_content, &count_file};
+        &pool,         &policy,          &users,      &machines,     &credentials, &members,
+        &invitations,  &drop_invitation, &quotas,     &drop_quota,   &batches,     &stops,
+        &parts,        &specs,           &jobs,       &attempts,     &ends,        &uses,
+        &spent,        &changes,         &count_in,   &files,        &contents,    &removed_outputs,
+        &requests,     &events,          &drop_batch, &drop_parts,   &count_out,   &drop_file,
+        &drop_content, &count_file,      &relations,  &drop_relation};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -237,6 +241,8 @@ void SqlStore::Session::add(const Changes& c) {
   }
   for (uint64_t id : std::set(c.loosened_contents.begin(), c.loosened_contents.end()))
     drop_content.add(id);
+  for (const auto& [first, relation] : c.relations)
+    relation.over ? drop_relation.add(first) : relations.add(row_of(relation));
   for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
 }
 

@@ -103,7 +103,15 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.has_pool = true;
     c.pool = PoolRecord{18, 5, 6, 100, 42, 43};
     c.stops[4] = BatchRecord{4, {5, 6, "key.txt"}, 3, 2, 0};
+    c.relations[17] = relation();
+    c.relations[23] = {{23, 1}, scheduling::OnNever::kHold, {{{17, 6}, After::kEnded}}, 0, {},
+                       true};
     return c;
+  }
+  static RelationRecord relation() {
+    return {
+        {17, 6}, scheduling::OnNever::kRemove, {{{1, 9}, After::kDone}, {{12, 1}, After::kStarted}},
+        12,      JobState::kRemoved,           false};
   }
 
   void what_is_committed_is_loaded() {
@@ -125,6 +133,8 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{8}, s.attempts.at(0).resumed_generation);
     CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.relations.size());
+    CPPUNIT_ASSERT(s.relations.at(0) == relation());
     const BatchRecord batch = s.batches.at(0);
     CPPUNIT_ASSERT((batch.stop_when == scheduling::StopWhen{5, 6, "key.txt"}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{302}, batch.done * 100 + batch.failed);

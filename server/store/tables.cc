@@ -14,6 +14,7 @@ using scheduling::JobRecord;
 using scheduling::JobState;
 using scheduling::MachineRecord;
 using scheduling::MachineState;
+using scheduling::OnNever;
 using scheduling::PolicyChoice;
 using scheduling::PoolRecord;
 using scheduling::Requirements;
@@ -123,6 +124,7 @@ constinit const TableOf<BatchRow> kBatches = {
         column<&BatchRow::stop_when, &sublet::StopWhen::done>("stop_done"),
         column<&BatchRow::stop_when, &sublet::StopWhen::failed>("stop_failed"),
         column<&BatchRow::stop_when, &sublet::StopWhen::output>("stop_output"),
+        column<&BatchRow::on_never>("on_never").up_to(sublet::OnNever::kRemove),
     },
 };
 
@@ -137,6 +139,19 @@ constinit const TableOf<BatchRecord> kStops = {
         column<&BatchRecord::done>("done"),
         column<&BatchRecord::failed>("failed"),
         column<&BatchRecord::stopped_by>("stopped_by"),
+    },
+};
+
+constinit const TableOf<RelationRow> kRelations = {
+    "relations",
+    Storage::kApart,
+    {
+        key<&RelationRow::job>("job"),
+        column<&RelationRow::count>("count"),
+        column<&RelationRow::on_never>("on_never").up_to(OnNever::kRemove),
+        column<&RelationRow::waits_for>("waits_for"),
+        column<&RelationRow::lost_by>("lost_by"),
+        column<&RelationRow::lost_as>("lost_as").up_to(JobState::kDelivering),
     },
 };
 
@@ -197,6 +212,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::platforms>("platforms"),
         column<&JobRecord::vain>("vain"),
         column<&JobRecord::needs, &Requirements::require>("require"),
+        column<&JobRecord::has_started>("has_started"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.
@@ -431,10 +447,10 @@ constinit const TableOf<EventRow> kEvents = {
 
 std::span<const Table* const> all() {
   static constexpr const Table* kAll[] = {
-      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches, &kStops,       &kParts,
-      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,    &kSpent,       &kChanges,
-      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers, &kInvitations, &kQuotas,
-      &kRequests, &kEvents,   &kPoolId,   &kPolicy};
+      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches,  &kStops,       &kParts,
+      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,     &kSpent,       &kChanges,
+      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers,  &kInvitations, &kQuotas,
+      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations};
   return kAll;
 }
 

@@ -49,6 +49,16 @@ struct RemovedOutputRow {
   Micros at = 0;
 };
 
+// A scheduling::RelationRecord (relation_row.h).
+struct RelationRow {
+  JobId job = 0;  // the first of its jobs
+  uint64_t count = 1;
+  scheduling::OnNever on_never = scheduling::OnNever::kHold;
+  std::string waits_for;  // encoded
+  JobId lost_by = 0;
+  scheduling::JobState lost_as = scheduling::JobState::kFailed;
+};
+
 namespace tables {
 
 extern const TableOf<PoolRow> kPool;
@@ -59,6 +69,7 @@ extern const TableOf<scheduling::MachineRecord> kMachines;
 extern const TableOf<CredentialRow> kCredentials;
 extern const TableOf<BatchRow> kBatches;
 extern const TableOf<scheduling::BatchRecord> kStops;
+extern const TableOf<RelationRow> kRelations;
 extern const TableOf<PartRow> kParts;
 extern const TableOf<SpecRow> kSpecs;
 extern const TableOf<scheduling::JobRecord> kJobs;

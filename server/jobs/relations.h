@@ -1,0 +1,39 @@
+// What the jobs of a batch wait for, when the batch is committed: checked, and told by ids.
+#ifndef SUBLET_SERVER_JOBS_RELATIONS_H_
+#define SUBLET_SERVER_JOBS_RELATIONS_H_
+
+#include <vector>
+
+#include "job/description.h"
+#include "server/access.h"
+#include "server/commit/pipeline.h"
+#include "server/store/archive/archive.h"
+
+namespace sublet::server {
+
+// So many jobs of other batches may be named by the jobs of one batch: each is looked up.
+inline constexpr uint64_t kOthersPerBatch = 10'000;
+
+class Relations {
+ public:
+  Relations(Archive& archive, const Access& access) : archive_(archive), access_(access) {}
+
+  // Replaces the references to this batch by ids, its first job being `first`. Throws Refusal if
+  // they cannot be met: see Dependences in idl/types.idl. On the committer, before the batch's
+  // first event.
+  void settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs) const;
+
+ private:
+  enum class Condition { kDone, kEnded, kStarted };
+  void require(Turn& turn, const Caller& caller, const JobReference& jobs,
+               Condition condition) const;
+  void require(Turn& turn, const Caller& caller, const JobRow& row, JobId id,
+               Condition condition) const;
+
+  Archive& archive_;
+  const Access& access_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_JOBS_RELATIONS_H_

@@ -1,0 +1,128 @@
+// What jobs of a batch wait for: which references are taken, and what is stored.
+#include "server/jobs/relations.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "server/services_testing.h"
+
+namespace sublet::server {
+namespace {
+
+class RelationsServiceTest : public testing::ServicesFixture {
+  CPPUNIT_TEST_SUITE(RelationsServiceTest);
+  CPPUNIT_TEST(indices_become_ids);
+  CPPUNIT_TEST(others_jobs_and_none);
+  CPPUNIT_TEST(what_has_ended_already);
+  CPPUNIT_TEST(cycles_are_refused);
+  CPPUNIT_TEST(too_many_others);
+  CPPUNIT_TEST(a_single_job_waits_too);
+  CPPUNIT_TEST(a_restarted_server_knows);
+  CPPUNIT_TEST_SUITE_END();
+
+  static SpecRange job(JobReferences after, uint64_t count = 1) {
+    SpecRange range;
+    range.spec.name = "j";
+    range.spec.program = "true";
+    range.spec.waits_for.after = std::move(after);
+    range.is_array = count > 1;
+    range.count = count;
+    return range;
+  }
+  static JobDescription waiting(Dependences waits_for) {
+    JobDescription spec;
+    spec.program = "true";
+    spec.waits_for = std::move(waits_for);
+    return spec;
+  }
+  JobId submit_all(const std::vector<SpecRange>& specs, OnNever on_never = OnNever::kHold) {
+    const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk", {}, on_never});
+    jobs_->append(ann_, batch, 0, specs);
+    return jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+  }
+  JobId submit_single(const Caller& caller, const JobDescription& spec) {
+    return jobs_->submit(caller, random_bytes(16), "desk", spec);
+  }
+  std::string refused(const Caller& caller, const Dependences& waits_for) {
+    return testing::code([&] { submit_single(caller, waiting(waits_for)); });
+  }
+  void end(JobId job, scheduling::EndReason ended) {
+    apply(scheduling::AttemptEnded{start({job, 1}), machine_, ended, ""});
+  }
+
+ public:
+  void indices_become_ids() {
+    const JobId first = submit_all({job({}, 10), job({{true, 2, 3}, {true, 11, 1}}), job({})});
+    CPPUNIT_ASSERT((archive_->spec(first + 10)->waits_for.after ==
+                    JobReferences{{false, first + 2, 3}, {false, first + 11, 1}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("waits until jobs 3 to 5 are done (3 to go); 1 more"),
+                         jobs_->show(ann_, first + 10).row.job.reason);
+  }
+
+  void others_jobs_and_none() {
+    const JobId anns = submit_single(ann_, waiting({}));
+    CPPUNIT_ASSERT_EQUAL(std::string("job.not_yours"), refused(bob_, {{{false, anns, 1}}, {}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(root_, {{{false, anns, 1}}, {}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"),
+                         refused(ann_, {{}, {{false, 500, 2}}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused(ann_, {{}, {}, {{false, 0, 1}}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), refused(ann_, {{{false, 1, 0}}, {}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.itself"), refused(ann_, {{{true, 0, 1}}, {}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused(ann_, {{{true, 1, 1}}, {}, {}}));
+  }
+
+  void what_has_ended_already() {
+    curly_joins();
+    const JobId done = submit_single(ann_, waiting({}));
+    end(done, scheduling::EndReason::kDone);
+    const JobId failed = submit_single(ann_, waiting({}));
+    end(failed, scheduling::EndReason::kExit);
+    const JobId next = submit_single(
+        ann_, waiting({{{false, done, 1}}, {{false, failed, 1}}, {{false, failed, 1}}}));
+    CPPUNIT_ASSERT(jobs_->show(ann_, next).row.job.state == scheduling::JobState::kPlaced);
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.never"),
+                         refused(ann_, {{{false, done, 2}}, {}, {}}));
+    const JobId removed = submit_single(ann_, waiting({}));
+    apply(scheduling::JobsRemoved{{{removed}}});
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.never"),
+                         refused(ann_, {{}, {}, {{false, removed, 1}}}));
+  }
+
+  void cycles_are_refused() {
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.cycle"), testing::code([&] {
+                           submit_all({job({{true, 1, 1}}), job({{true, 0, 1}})});
+                         }));
+    CPPUNIT_ASSERT(archive_->count({}).empty());
+  }
+
+  void too_many_others() {
+    const JobId first = submit_all({job({}, kOthersPerBatch + 1)});
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.too_many"),
+                         refused(ann_, {{{false, first, kOthersPerBatch + 1}}, {}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(ann_, {{{false, first, kOthersPerBatch}}, {}, {}}));
+  }
+
+  void a_single_job_waits_too() {
+    const JobId first = submit_single(ann_, waiting({}));
+    const JobId second = submit_single(ann_, waiting({{}, {{false, first, 1}}, {}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("waits until job 1 has ended"),
+                         jobs_->show(ann_, second).row.job.reason);
+  }
+
+  void a_restarted_server_knows() {
+    curly_joins();
+    const JobId first =
+        submit_all({job({}), job({{true, 0, 1}}, 3), job({{true, 1, 3}})}, OnNever::kRemove);
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, store_->load(&damage).relations.size());
+    end(first, scheduling::EndReason::kExit);
+    CPPUNIT_ASSERT(store_->load(&damage).relations.empty() && damage.empty());
+    const auto last = archive_->job(first + 4)->job;
+    CPPUNIT_ASSERT(last.state == scheduling::JobState::kRemoved);
+    CPPUNIT_ASSERT_EQUAL(std::string("it could never run: job 2, which it waits for, was removed"),
+                         last.reason);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(RelationsServiceTest);
+
+}  // namespace
+}  // namespace sublet::server
