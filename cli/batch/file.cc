@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/batch/references.h"
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
@@ -151,6 +152,27 @@ Network read_network(const TomlReader& r, const TomlMember& v) {
   return *network;
 }
 
+// Names of jobs of this batch, elements of arrays, and ids.
+void read_references(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
+  std::erase_if(job->references, [&](const auto& reference) { return reference.list == m.key; });
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    if (item.kind != TomlKind::text && item.kind != TomlKind::integer)
+      r.fail(item,
+             m.key + " must name jobs by strings and ids, not by " + toml_kind_name(item.kind));
+    const std::string text =
+        item.kind == TomlKind::text ? r.text(item, "a job") : std::to_string(item.integer);
+    if (job->references.size() == kReferencesPerJob)
+      r.fail(item, "more than 1000 jobs to wait for");
+    job->references.push_back({m.key, text, item.line, item.column});
+  }
+}
+
+OnNever read_on_never(const TomlReader& r, const TomlMember& v) {
+  const auto on_never = on_never_named(r.text(v));
+  if (!on_never) r.fail(v.value, "never_satisfied must be hold or remove");
+  return *on_never;
+}
+
 // The keys that [defaults] and [[job]] share.
 TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
   JobDescription* what = &job->what;
@@ -181,6 +203,9 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
        }},
       {"leaving", [=, &r](auto& v) { what->leaving = read_leaving(r, v); }},
       {"network", [=, &r](auto& v) { what->network = read_network(r, v); }},
+      {"after", [=, &r](auto& v) { read_references(r, v, job); }},
+      {"after_any", [=, &r](auto& v) { read_references(r, v, job); }},
+      {"after_start", [=, &r](auto& v) { read_references(r, v, job); }},
   };
 }
 
@@ -266,7 +291,7 @@ StopWhen read_stop_when(const TomlReader& r, const TomlMember& m) {
 // How much the job adds to the plan: an array counts once, unless it is submitted as
 // single jobs.
 struct Weight {
-  size_t names = 0;  // arguments, variables, inputs, outputs
+  size_t names = 0;  // arguments, variables, inputs, outputs, jobs that it waits for
   size_t bytes = 0;  // of these and of the parameters' values
 };
 Weight weight_of(const PlannedJob& job) {
@@ -279,6 +304,7 @@ Weight weight_of(const PlannedJob& job) {
   for (const std::string& variable : job.what.environment) add(variable);
   for (const OutputFile& output : job.what.outputs) add(output.name);
   for (const PlannedInput& input : job.inputs) add(input.path);
+  for (const PlannedReference& reference : job.references) add(reference.text);
   const size_t jobs = jobs_told_apart(job);
   size_t values = 0;
   for (const Axis& axis : job.axes)
@@ -297,26 +323,27 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   const TomlValue* stop = nullptr;
   const TomlValue* defaults_table = root.find("defaults");
   const TomlValue no_table;
-  r.each_member(root, "the batch file",
-                {{"batch",
-                  [&](auto& m) {
-                    r.each_member(r.expect(m, TomlKind::table), "[batch]",
-                                  {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }},
-                                   {"stop_when", [&](auto& v) {
-                                      plan.stop_when = read_stop_when(r, v);
-                                      stop = &v.value;
-                                    }}});
-                  }},
-                 {"defaults",
-                  [&](auto& m) {
-                    r.each_member(r.expect(m, TomlKind::table), "[defaults]",
-                                  job_keys(r, &defaults));
-                  }},
-                 {"job", [&](auto& m) {
-                    if (m.value.kind == TomlKind::table)
-                      r.fail(m.value, "write [[job]] instead of [job]: a batch has a list of jobs");
-                    jobs = &r.expect(m, TomlKind::array);
-                  }}});
+  r.each_member(
+      root, "the batch file",
+      {{"batch",
+        [&](auto& m) {
+          r.each_member(r.expect(m, TomlKind::table), "[batch]",
+                        {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }},
+                         {"never_satisfied", [&](auto& v) { plan.on_never = read_on_never(r, v); }},
+                         {"stop_when", [&](auto& v) {
+                            plan.stop_when = read_stop_when(r, v);
+                            stop = &v.value;
+                          }}});
+        }},
+       {"defaults",
+        [&](auto& m) {
+          r.each_member(r.expect(m, TomlKind::table), "[defaults]", job_keys(r, &defaults));
+        }},
+       {"job", [&](auto& m) {
+          if (m.value.kind == TomlKind::table)
+            r.fail(m.value, "write [[job]] instead of [job]: a batch has a list of jobs");
+          jobs = &r.expect(m, TomlKind::array);
+        }}});
   if (jobs == nullptr || jobs->items.empty())
     throw DocumentError(file, 1, 1, "no [[job]] in the batch file");
   uint64_t total = 0;
@@ -342,6 +369,8 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
   for (const char* key : {"done", "failed", "output"})
     if (const TomlValue* v = stop == nullptr ? nullptr : stop->find(key))
       r.check(*v, check_stop_when(plan, key));
+  if (const WrongReference wrong = find_references(&plan); !wrong.error.empty())
+    throw DocumentError(file, wrong.line, wrong.column, wrong.error);
   return plan;
 }
 

@@ -22,6 +22,14 @@ struct PlannedInput {
   std::string where = {};  // "FILE:LINE:COLUMN" of the key; empty: the command line
 };
 
+// A job, or several, that another one waits for: not looked up yet (cli/batch/references.h).
+struct PlannedReference {
+  std::string list;  // "after", "after_any" or "after_start"
+  std::string text;
+  uint32_t line = 0;  // where it is written; 0: on the command line
+  uint32_t column = 0;
+};
+
 struct PlannedJob {
   JobDescription what;  // its inputs are filled in when they are uploaded
   std::vector<PlannedInput> inputs = {};
@@ -30,12 +38,14 @@ struct PlannedJob {
   std::vector<Axis> axes = {};
   // Of each output in `what`: "FILE:LINE:COLUMN" of the key; empty: the command line.
   std::vector<std::string> output_places = {};
+  std::vector<PlannedReference> references = {};
 };
 
 struct BatchPlan {
   std::string name;
   StopWhen stop_when = {};
   std::vector<PlannedJob> jobs = {};
+  OnNever on_never = OnNever::kHold;
   uint64_t job_count() const;
 };
 

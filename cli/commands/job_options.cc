@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/batch/references.h"
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
@@ -209,6 +210,18 @@ void add_stop_condition(const std::string& word, StopWhen* when) {
   (key == "done" ? when->done : when->failed) = number;
 }
 
+void add_references(const char* list, const std::vector<std::string>& words, PlannedJob* job) {
+  for (const std::string& word : words) job->references.push_back({list, word});
+}
+
+OnNever on_never_option(const std::string& word) {
+  if (word.empty()) return OnNever::kHold;
+  const auto on_never = on_never_named(word);
+  if (!on_never)
+    usage_error("--never-satisfied must be one of hold, remove, not '" + word + "'", "");
+  return *on_never;
+}
+
 }  // namespace
 
 void usage_error(const std::string& message, const std::string& advice) {
@@ -237,12 +250,17 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
   job.what.leaving = leaving_option(o.leaving);
   job.what.network = network_option(o.network);
+  add_references("after", o.after, &job);
+  add_references("after_any", o.after_any, &job);
+  add_references("after_start", o.after_start, &job);
   make_array(o, &job);
   check_placeholders(o, command.front(), job);
   BatchPlan plan;
   plan.name = job.what.name;
   for (const std::string& word : o.stop_when) add_stop_condition(word, &plan.stop_when);
+  plan.on_never = on_never_option(o.never_satisfied);
   plan.jobs = told_apart(job);
+  check("--after", find_references(&plan).error);
   for (const char* condition : {"done", "failed", "output"})
     check("--stop-when", check_stop_when(plan, condition));
   return plan;
@@ -296,6 +314,17 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "(default: the machine's setting)",
            "NETWORK");
   a.words("--network", network_names());
+  a.option("--after", &o->after, "wait until these jobs are done: ids, as 17 or 17-20 (repeatable)",
+           "JOBS");
+  a.option("--after-any", &o->after_any, "wait until these jobs have ended, however (repeatable)",
+           "JOBS");
+  a.option("--after-start", &o->after_start, "wait until these jobs have started (repeatable)",
+           "JOBS");
+  a.option("--never-satisfied", &o->never_satisfied,
+           "what becomes of the job when what it waits for cannot happen any more: hold (the "
+           "default) or remove",
+           "WHAT");
+  a.words("--never-satisfied", {"hold", "remove"});
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,
            "an array with a job for each combination of the values; VALUES as in a batch file: "

@@ -29,6 +29,8 @@ struct JobOptions {
   std::string save_deadline;
   std::string leaving;
   std::string network;
+  std::vector<std::string> after, after_any, after_start;
+  std::string never_satisfied;
   int64_t count = -1;  // -1: not given
   std::vector<std::string> parameters;
   std::string table;

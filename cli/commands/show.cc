@@ -66,8 +66,29 @@ int show_several(const JobFilter& filter, Context& context) {
   return 0;
 }
 
-int run_show(const Selection& selection, Context& context) {
+// Each job, or each run of an array's, with what it waits for.
+int show_graph(const JobFilter& filter, Context& context) {
+  if (std::optional<PoolError> missing = missing_jobs(context.pool(), filter)) throw *missing;
+  const Runs runs = first_runs(filter, kPageLimit, context);
+  std::vector<GraphLine> lines;
+  for (const JobSummary& run : runs.jobs)
+    lines.push_back({run, context.pool().show(run.id).description});
+  if (context.json) {
+    JsonWriter json;
+    json.begin_object().key("jobs").begin_array();
+    for (const GraphLine& line : lines) write_json(json, line);
+    json.end_array().field("more", runs.more).end_object();
+    print(json.str() + "\n");
+    return 0;
+  }
+  print(graph_table(lines, context.terminal.columns, context.terminal.colour));
+  if (runs.more) say("there are more");
+  return 0;
+}
+
+int run_show(const Selection& selection, bool graph, Context& context) {
   const JobFilter filter = selection.filter();
+  if (graph) return show_graph(filter, context);
   const bool one = filter.batch == 0 && count_ids(filter.ids) == 1;
   return one ? show_one(filter.ids[0].first, context) : show_several(filter, context);
 }
@@ -99,11 +120,14 @@ int run_why(const Selection& selection, Context& context) {
 
 Command show_command(Arguments& top) {
   auto selection = std::make_shared<Selection>();
+  auto graph = std::make_shared<bool>(false);
   Arguments& a = top.command(
       "show",
       "Show everything about one job: description, attempts, outputs; or a summary of several");
   selection->declare(a);
-  return {&a, [selection](Context& context) { return run_show(*selection, context); }};
+  a.flag("--graph", graph.get(), "show which of the jobs wait for which");
+  return {&a,
+          [selection, graph](Context& context) { return run_show(*selection, *graph, context); }};
 }
 
 Command why_command(Arguments& top) {

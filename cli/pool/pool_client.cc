@@ -52,11 +52,14 @@ PoolClient::~PoolClient() = default;
 void PoolClient::set_unreachable_ms(int ms) { remote_->patience.unreachable_ms = ms; }
 
 uint64_t PoolClient::open_batch(const RequestId& request, const std::string& name,
-                                const std::string& submit_host, const StopWhen& stop_when) {
+                                const std::string& submit_host, const StopWhen& stop_when,
+                                OnNever on_never) {
   v1::BatchDescription batch{};
   batch.name = to_string(name);
   batch.submit_host = to_string(submit_host);
-  to_idl(details_of(stop_when), batch.more);
+  Details more = details_of(stop_when);
+  if (on_never != OnNever::kHold) more.emplace_back(kNeverSatisfied, on_never_name(on_never));
+  to_idl(more, batch.more);
   return remote_->call(
       [&] { return remote_->scheduler->open_batch(octets_of<v1::RequestId>(request), batch); });
 }

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/random.h"
 #include "job/check.h"
 
@@ -100,7 +102,7 @@ size_t description_size(const PlannedJob& job) {
   for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
   for (const auto& [platform, program] : job.what.programs)
     sum += platform.size() + program.size() + 32;
-  return sum;
+  return sum + 32 * job.what.waits_for.size();
 }
 
 std::vector<SweepPiece> sweep_pieces(const std::vector<Axis>& axes) {
@@ -155,9 +157,25 @@ std::vector<AppendCall> append_calls(const BatchPlan& plan) {
   return calls;
 }
 
+namespace {
+// The jobs as far as they wait for each other.
+std::vector<SpecRange> relations_of(const BatchPlan& plan) {
+  std::vector<SpecRange> relations;
+  for (const PlannedJob& job : plan.jobs) {
+    SpecRange range;
+    range.spec.name = job.what.name;
+    range.spec.waits_for = job.what.waits_for;
+    range.count = std::max<uint64_t>(job.count, 1);
+    relations.push_back(std::move(range));
+  }
+  return relations;
+}
+}  // namespace
+
 void check_plan(const BatchPlan& plan) {
   try {
     for (const PlannedJob& job : plan.jobs) check_job(job);
+    check_dependences(relations_of(plan));
   } catch (const JobError& error) {
     const bool limit = error.kind == JobError::Kind::kLimitExceeded;
     throw PoolError(limit ? ErrorKind::limit_exceeded : ErrorKind::invalid, error.code,
@@ -167,14 +185,16 @@ void check_plan(const BatchPlan& plan) {
 
 Submitted Submission::run(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   const bool single = plan.jobs.size() == 1 && plan.jobs[0].count == 0 &&
-                      plan.jobs[0].inputs.empty() && !plan.stop_when.is_set();
+                      plan.jobs[0].inputs.empty() && !plan.stop_when.is_set() &&
+                      plan.on_never == OnNever::kHold;
   if (!single) return outcome_.committed(submit_batch(pool, plan, files));
   begin_commit();
   return outcome_.committed(submit_single(pool, plan.jobs[0].what));
 }
 
 IdRange Submission::submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
-  const uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when);
+  const uint64_t batch =
+      pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when, plan.on_never);
   pool_ = &pool;
   outcome_.batch_opened(batch);
   pool.set_unreachable_ms(kServerRestartMs);

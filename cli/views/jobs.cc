@@ -117,6 +117,22 @@ void write_strings(JsonWriter& json, const char* name, const std::vector<std::st
   json.end_array();
 }
 
+void write_references(JsonWriter& json, const Dependences& waits_for) {
+  if (waits_for.empty()) return;
+  json.key("waits_for").begin_object();
+  for (const auto& [name, list] : lists_of(waits_for)) {
+    json.key(std::string(name)).begin_array();
+    for (const JobReference& jobs : *list)
+      json.begin_object()
+          .field("of_this_batch", jobs.of_this_batch)
+          .field("first", jobs.first)
+          .field("count", jobs.count)
+          .end_object();
+    json.end_array();
+  }
+  json.end_object();
+}
+
 void write_summary_fields(JsonWriter& json, const JobSummary& job) {
   json.field("id", job.id).field("batch", job.batch).field("index", job.index);
   json.field("name", job.name).field("user", job.user);
@@ -210,6 +226,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"stdin", job.description.standard_input},
        {"leaving", leaving_name(job.description.leaving)},
        {"network", network_name(job.description.network)},
+       {"after", waits_for_line(job.description.waits_for)},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
@@ -261,6 +278,28 @@ std::string counts_line(const JobCounts& c) {
   add(c.held, "held");
   add(c.other, "in another state");
   return out;
+}
+
+std::string graph_table(const std::vector<GraphLine>& lines, size_t width, bool colour) {
+  std::vector<Row> rows;
+  for (const auto& [run, description] : lines)
+    rows.push_back(
+        {{format_ids({{run.id, run.count}}), run.count > 1 ? std::to_string(run.count) : "",
+          run.name, job_state_name(run.state), waits_for_line(description.waits_for)},
+         state_colour(run.state)});
+  return list_table({{"ID", true, 20, 5},
+                     {"JOBS", true, 4, 2},
+                     {"NAME", false, 6, 3},
+                     {"STATE", false, 7, 4},
+                     {"AFTER", false, 8, 1}},
+                    rows, width, colour);
+}
+
+void write_json(JsonWriter& json, const GraphLine& line) {
+  json.begin_object().field("id", line.run.id).field("count", line.run.count);
+  json.field("name", line.run.name).field("state", job_state_name(line.run.state));
+  write_references(json, line.description.waits_for);
+  json.end_object();
 }
 
 void write_json(JsonWriter& json, const JobSummary& job) {
@@ -336,7 +375,22 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.field("save_deadline_ms", job.save_deadline_ms);
   if (job.leaving != Leaving::kDefault) json.field("leaving", leaving_name(job.leaving));
   if (job.network != Network::kDefault) json.field("network", network_name(job.network));
+  write_references(json, job.waits_for);
   json.end_object();
+}
+
+std::string waits_for_line(const Dependences& waits_for) {
+  const std::pair<const JobReferences*, const char*> lists[] = {
+      {&waits_for.after, ""},
+      {&waits_for.after_any, " ended however"},
+      {&waits_for.after_start, " started"}};
+  std::string out;
+  for (const auto& [list, condition] : lists) {
+    std::vector<IdRange> ids;
+    for (const JobReference& jobs : *list) ids.push_back({jobs.first, jobs.count});
+    if (!ids.empty()) out += (out.empty() ? "" : "; ") + format_ids(ids) + condition;
+  }
+  return out;
 }
 
 std::string programs_line(const JobDescription& job) {

@@ -34,6 +34,17 @@ void write_json(JsonWriter& json, const JobCounts& counts);
 // The description as submitted, for `show --json` and --dry-run.
 void write_json(JsonWriter& json, const JobDescription& job);
 
+// One job, or a run of an array's, of a graph.
+struct GraphLine {
+  JobSummary run;
+  JobDescription description;
+};
+// A line for each, with what it waits for.
+std::string graph_table(const std::vector<GraphLine>& lines, size_t width, bool colour);
+void write_json(JsonWriter& json, const GraphLine& line);
+
+// "17-20,23; 30 started"; "" if it waits for none.
+std::string waits_for_line(const Dependences& waits_for);
 // "./prog.linux-x86_64 on linux/x86_64, ..."; "" without programs for platforms.
 std::string programs_line(const JobDescription& job);
 // The command line, quoted for a shell.

@@ -99,7 +99,8 @@ std::string plan_text(const BatchPlan& plan, const InputFiles& files, const Term
          counted(files.distinct(), "file") + " (" + format_bytes(files.bytes()) + ")\n" +
          (plan.stop_when.is_set()
               ? "the rest would be removed when " + stop_words(plan.stop_when) + "\n"
-              : "");
+              : "") +
+         (plan.on_never == OnNever::kRemove ? "what can never run would be removed\n" : "");
 }
 
 std::string plan_json(const BatchPlan& plan, const InputFiles& files) {
@@ -111,6 +112,7 @@ std::string plan_json(const BatchPlan& plan, const InputFiles& files) {
     json.key("stop_when");
     write_json(json, plan.stop_when);
   }
+  if (plan.on_never != OnNever::kHold) json.field("never_satisfied", on_never_name(plan.on_never));
   json.key("jobs").begin_array();
   for (const PlannedJob& job : plan.jobs) write_job(json, job);
   json.end_array().end_object();

@@ -21,6 +21,7 @@ TASK = """
 [batch]
 name = "b"
 stop_when = { done = 1, failed = 3, output = "made" }
+never_satisfied = "remove"
 [defaults]
 program = "sh"
 arguments = ["-c", "touch made", "{rate}"]
@@ -34,6 +35,11 @@ outputs = ["made"]
 [[job]]
 name = "two"
 program = { "linux/x86_64" = "./data", "linux/aarch64" = "./data2" }
+[[job]]
+name = "three"
+after = ["sweep"]
+after_any = ["two"]
+after_start = ["sweep[1]"]
 """
 
 
@@ -215,6 +221,7 @@ class JsonShapes(unittest.TestCase):
         for job in pool.sublet("ls", "--batch", self.batch)["jobs"]:
             self.run_it("show JOB", "show", job["id"])
         self.run_it("show of several", "show", "--batch", self.batch)
+        self.run_it("show --graph", "show", "--graph", "--batch", self.batch)
         self.run_it("why", "why", self.job)
         self.run_it("logs", "logs", self.made)
         self.run_it("logs", "logs", self.made, "--both")
