@@ -74,7 +74,7 @@ void RelationBook::begin(Dependent& dependent, uint64_t live,
     ++dependent.unmet;
   }
   if (dependent.unmet > 0) return;
-  consequences_.push_back({dependent.record.jobs, false});
+  consequences_.push_back({dependent.record.jobs, std::nullopt});
   end(dependent);
 }
 
@@ -102,6 +102,8 @@ std::optional<RelationBook::Consequence> RelationBook::next() {
   if (consequences_.empty()) return std::nullopt;
   const Consequence first = consequences_.front();
   consequences_.pop_front();
+  // Who waits for those that are removed is told by their ends.
+  if (first.never == OnNever::kHold) note_stuck(first.jobs);
   return first;
 }
 
@@ -206,7 +208,7 @@ void RelationBook::meet(const Awaited& awaited) {
   for (const JobId first : awaited.dependents) {
     Dependent* dependent = waiting(first);
     if (dependent == nullptr || --dependent->unmet > 0) continue;
-    consequences_.push_back({dependent->record.jobs, false});
+    consequences_.push_back({dependent->record.jobs, std::nullopt});
     end(*dependent);
   }
 }
@@ -232,9 +234,7 @@ void RelationBook::lose(const Awaited& awaited, const News& news) {
                                 : news.what == News::kRemoved ? JobState::kRemoved
                                                               : JobState::kHeld;
     touch(*dependent);
-    consequences_.push_back({dependent->record.jobs, true});
-    // Who waits for one that is removed is told by its end.
-    if (dependent->record.on_never == OnNever::kHold) note_stuck(dependent->record.jobs);
+    consequences_.push_back({dependent->record.jobs, dependent->record.on_never});
   }
 }
 

@@ -57,7 +57,7 @@ class RelationBook {
   // What must be done with the live jobs of a range.
   struct Consequence {
     JobRange jobs;
-    bool never = false;  // they can never run; else they wait no longer
+    std::optional<OnNever> never;  // they can never run; none: they wait no longer
   };
   // The next one, in the order in which they came about; none: nothing is left to be done.
   std::optional<Consequence> next();

@@ -29,8 +29,7 @@ void Pool::State::settle_relations() {
       if (job->waits_for == nullptr) continue;
       if (!consequence->never)
         jobs.make_ready(*job);
-      else if (job->record.state == JobState::kWaiting ||
-               job->waits_for->record.on_never == OnNever::kRemove)
+      else if (job->record.state == JobState::kWaiting || consequence->never == OnNever::kRemove)
         give_up(*job, *job->waits_for);
     }
   }
