@@ -31,6 +31,12 @@ void check_inputs(const JobDescription& job, const std::string& subject) {
               "Give a relative name without `..`.");
     if (!names.insert(f.name).second)
       invalid(subject, "two inputs are called `" + f.name + "`", "Give each its own name.");
+    if (f.source.is_set() && f.file != 0)
+      invalid(subject, "the input `" + f.name + "` is both a file and another job's output",
+              "Give one of them.");
+    if (f.source.is_set() && !is_inside(f.source.name))
+      invalid(subject, "`" + f.source.name + "` is no file that a job leaves",
+              "Give the name of an output, without patterns.");
   }
 }
 
@@ -163,7 +169,7 @@ size_t octets_of(const JobDescription& job) {
                   job.needs.architecture.size() + job.needs.require.size();
   for (const auto& text : job.arguments) octets += text.size();
   for (const auto& text : job.environment) octets += text.size();
-  for (const auto& file : job.inputs) octets += file.name.size();
+  for (const auto& file : job.inputs) octets += file.name.size() + file.source.name.size();
   for (const auto& file : job.outputs) octets += file.name.size();
   return octets + job.standard_input.size() + sum_of_details(job).bytes;
 }
@@ -196,7 +202,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
 
 void check_inputs_sent(const JobDescription& job, const std::string& subject) {
   for (const auto& f : job.inputs)
-    if (f.file == 0)
+    if (f.file == 0 && !f.source.is_set())
       invalid(subject, "the input `" + f.name + "` was not sent", "Upload it first.");
 }
 

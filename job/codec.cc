@@ -12,6 +12,7 @@ constexpr std::string_view kStandardInput = "standard_input";
 constexpr std::string_view kLeaving = "leaving";
 constexpr std::string_view kNetwork = "network";
 constexpr std::string_view kRequire = "require";
+constexpr std::string_view kSource = "input_source";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
   out.number(uint64_t{strings.size()});
@@ -88,6 +89,31 @@ void put_references(protocol::Encoder& out, const JobReferences& references) {
   out.text(list.take());
 }
 
+// The source of the input with this number.
+std::string encode_source(size_t input, const OutputOfJob& source) {
+  protocol::Encoder out;
+  out.number(uint64_t{input});
+  out.flag(source.of_this_batch);
+  out.number(source.job);
+  out.text(source.name);
+  return out.take();
+}
+
+void take_source(std::vector<InputFile>& inputs, std::string_view bytes) {
+  protocol::Decoder in(bytes);
+  const uint64_t input = in.number();
+  if (input >= inputs.size()) throw protocol::Damaged("the source of an input that is not there");
+  OutputOfJob& source = inputs[input].source;
+  source.of_this_batch = in.flag();
+  source.job = in.number();
+  source.name = in.text();
+}
+
+size_t sources_in(const std::vector<InputFile>& inputs) {
+  return static_cast<size_t>(std::count_if(
+      inputs.begin(), inputs.end(), [](const auto& input) { return input.source.is_set(); }));
+}
+
 size_t lists_in(const Dependences& dependences) {
   return !dependences.after.empty() + !dependences.after_any.empty() +
          !dependences.after_start.empty();
@@ -116,7 +142,7 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
              (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault) +
-             !spec.needs.require.empty() + lists_in(spec.waits_for));
+             !spec.needs.require.empty() + lists_in(spec.waits_for) + sources_in(spec.inputs));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -141,6 +167,11 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
     if (list->empty()) continue;
     out.text(name);
     put_references(out, *list);
+  }
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (!spec.inputs[i].source.is_set()) continue;
+    out.text(kSource);
+    out.text(encode_source(i, spec.inputs[i].source));
   }
 }
 
@@ -199,6 +230,8 @@ JobDescription get_spec(protocol::Decoder& in) {
       spec.network = network_named(value).value_or(Network::kNone);
     else if (name == kRequire)
       spec.needs.require = std::move(value);
+    else if (name == kSource)
+      take_source(spec.inputs, value);
     else if (!take_references(spec.waits_for, name, value))
       take_detail(spec, name, value);
   }

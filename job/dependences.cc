@@ -183,6 +183,15 @@ std::optional<OnNever> on_never_named(std::string_view name) {
   return std::nullopt;
 }
 
+void wait_for_sources(JobDescription& job) {
+  JobReferences& after = job.waits_for.after;
+  for (const InputFile& input : job.inputs) {
+    if (!input.source.is_set()) continue;
+    const JobReference producer{input.source.of_this_batch, input.source.job, 1};
+    if (std::find(after.begin(), after.end(), producer) == after.end()) after.push_back(producer);
+  }
+}
+
 OnNever read_on_never(const std::vector<std::pair<std::string, std::string>>& details) {
   OnNever result = OnNever::kHold;
   for (const auto& [name, value] : details) {

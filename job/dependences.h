@@ -13,6 +13,7 @@
 
 namespace sublet {
 
+struct JobDescription;
 struct SpecRange;
 
 // Jobs by their ids or, of the same batch, by their index in it: the first one's and how many.
@@ -47,6 +48,9 @@ std::optional<OnNever> on_never_named(std::string_view name);
 // The detail of a batch that says so; kHold if there is none. Throws JobError.
 inline constexpr std::string_view kNeverSatisfied = "never_satisfied";
 OnNever read_on_never(const std::vector<std::pair<std::string, std::string>>& details);
+
+// Lets the job wait until the jobs are done whose outputs are its inputs.
+void wait_for_sources(JobDescription& job);
 
 inline constexpr size_t kReferencesPerJob = 1000;
 inline constexpr size_t kReferencesPerBatch = 200'000;

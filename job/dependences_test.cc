@@ -106,6 +106,7 @@ class DependencesTest : public CppUnit::TestFixture {
     range.spec.waits_for.after_any = {{false, 5, 2}};
     range.spec.waits_for.after_start = {{true, 0, 1}};
     range.spec.standard_input = "in";
+    range.spec.inputs = {{3, "in"}, {0, "grid", true, {true, 4, "out/grid.bin"}}};
     const auto decoded = decode_specs(encode({&range, 1}));
     CPPUNIT_ASSERT(decoded.at(0) == range);
   }

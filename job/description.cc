@@ -35,6 +35,7 @@ JobDescription for_workstation(JobDescription job) {
   job.even_so = false;
   job.needs.require.clear();
   job.waits_for = {};
+  for (InputFile& input : job.inputs) input.source = {};
   return job;
 }
 

@@ -17,10 +17,20 @@
 
 namespace sublet {
 
+// An output of another job, by its id or, of the same batch, its index in it.
+struct OutputOfJob {
+  bool of_this_batch = false;
+  uint64_t job = 0;
+  std::string name = {};  // empty: none
+  bool is_set() const { return !name.empty(); }
+  bool operator==(const OutputOfJob&) const = default;
+};
+
 struct InputFile {
-  uint64_t file = 0;  // 0: not sent yet
+  uint64_t file = 0;  // 0: not sent, or not there, yet
   std::string name;
   bool executable = false;
+  OutputOfJob source = {};
   bool operator==(const InputFile&) const = default;
 };
 

@@ -44,8 +44,35 @@ void read_limits(const TomlReader& r, const TomlMember& m, Limits* bounds) {
                   }}});
 }
 
+// A job of this batch by its name, an element of an array, or an id.
+std::string read_job_name(const TomlReader& r, const TomlValue& v, const std::string& what) {
+  if (v.kind == TomlKind::integer) return std::to_string(v.integer);
+  if (v.kind != TomlKind::text)
+    r.fail(v, what + " must name jobs by strings and ids, not by " + toml_kind_name(v.kind));
+  return r.text(v, "a job");
+}
+
+// `{ job = "mesh", output = "grid.bin" }`
+void read_source(const TomlReader& r, const TomlValue& item, PlannedJob* job) {
+  InputFile input;
+  PlannedReference reference{"", "", item.line, item.column};
+  r.each_member(
+      item, "an input",
+      {{"job", [&](auto& v) { reference.text = read_job_name(r, v.value, "job"); }},
+       {"output",
+        [&](auto& v) { r.check(v.value, check_relative_name(r.text(v), &input.source.name)); }},
+       {"name", [&](auto& v) { input.name = r.text(v); }}});
+  if (reference.text.empty() || !input.source.is_set())
+    r.fail(item, "an input from another job needs job and output");
+  r.check(item, add_input(job, std::move(input), std::move(reference)));
+}
+
 void read_inputs(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
   for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    if (item.find("job") != nullptr || item.find("output") != nullptr) {
+      read_source(r, item, job);
+      continue;
+    }
     PlannedInput input;
     if (item.kind == TomlKind::text) {
       input.path = r.text(item, "an input");
@@ -156,11 +183,7 @@ Network read_network(const TomlReader& r, const TomlMember& v) {
 void read_references(const TomlReader& r, const TomlMember& m, PlannedJob* job) {
   std::erase_if(job->references, [&](const auto& reference) { return reference.list == m.key; });
   for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
-    if (item.kind != TomlKind::text && item.kind != TomlKind::integer)
-      r.fail(item,
-             m.key + " must name jobs by strings and ids, not by " + toml_kind_name(item.kind));
-    const std::string text =
-        item.kind == TomlKind::text ? r.text(item, "a job") : std::to_string(item.integer);
+    const std::string text = read_job_name(r, item, m.key);
     if (job->references.size() == kReferencesPerJob)
       r.fail(item, "more than 1000 jobs to wait for");
     job->references.push_back({m.key, text, item.line, item.column});
@@ -236,7 +259,8 @@ void check_placeholders(const TomlReader& r, const PlannedJob& job, const TomlVa
     if (const TomlValue* common = defaults.find(key)) check_texts(r, *common, wrong);
   };
   const TextCheck misspelt = [&](auto& text) { return misspelt_placeholder(job, text); };
-  for (const char* key : {"arguments", "stdin"}) check(key, true, misspelt);
+  for (const char* key : {"arguments", "stdin", "after", "after_any", "after_start"})
+    check(key, true, misspelt);
   for (const char* key : {"environment", "inputs", "outputs"}) check(key, false, misspelt);
   check("name", true, [&](auto& text) { return misplaced_placeholder(job, text, "a job's name"); });
   check("program", true,

@@ -79,6 +79,18 @@ std::string add_input(PlannedJob* job, PlannedInput input) {
   return "";
 }
 
+std::string add_input(PlannedJob* job, InputFile input, PlannedReference reference) {
+  const std::string name = input.name.empty() ? base_name(input.source.name) : input.name;
+  if (std::string wrong = check_relative_name(name, &input.name); !wrong.empty())
+    return "input name '" + name + "': " + wrong;
+  if (job->what.inputs.size() == kNamesPerJob) return "more than 4096 inputs";
+  reference.list = "inputs";
+  reference.input = job->what.inputs.size();
+  job->references.push_back(std::move(reference));
+  job->what.inputs.push_back(std::move(input));
+  return "";
+}
+
 std::string add_output(PlannedJob* job, const std::string& name, bool required,
                        const std::string& where) {
   OutputFile output{"", required};

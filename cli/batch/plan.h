@@ -24,14 +24,18 @@ struct PlannedInput {
 
 // A job, or several, that another one waits for: not looked up yet (cli/batch/references.h).
 struct PlannedReference {
-  std::string list;  // "after", "after_any" or "after_start"
+  // "after", "after_any" or "after_start"; "inputs": an output of it is the `input`-th of the
+  // job's `what.inputs`.
+  std::string list;
   std::string text;
   uint32_t line = 0;  // where it is written; 0: on the command line
   uint32_t column = 0;
+  size_t input = 0;
 };
 
 struct PlannedJob {
-  JobDescription what;  // its inputs are filled in when they are uploaded
+  // Its inputs are other jobs' outputs; the others are added when they are uploaded.
+  JobDescription what;
   std::vector<PlannedInput> inputs = {};
   uint64_t count = 0;  // 0: one job; else an array with the indices 0 to count - 1
   // Parameters of an array; `count` is the number of their combinations.
@@ -60,6 +64,8 @@ std::string send_standard_input(PlannedJob* job, const std::string& folder,
                                 const std::string& where);
 // Returns an error text (bad or duplicate name), or "".
 std::string add_input(PlannedJob* job, PlannedInput input);
+// The same of an output of the job that `reference` names; without a name it keeps its own.
+std::string add_input(PlannedJob* job, InputFile input, PlannedReference reference);
 std::string add_output(PlannedJob* job, const std::string& name, bool required,
                        const std::string& where);
 // Replaces an older value. `name` must not contain '='. Returns an error text, or "".

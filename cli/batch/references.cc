@@ -85,17 +85,36 @@ class Names {
 
 }  // namespace
 
+namespace {
+
+// Returns an error text, or "".
+std::string find_source(const Names& names, const PlannedReference& reference, PlannedJob* job) {
+  JobReferences found;
+  if (std::string wrong = names.find(reference.text, &found); !wrong.empty()) return wrong;
+  if (found.size() != 1 || found[0].count != 1)
+    return "'" + escape_for_terminal(reference.text) +
+           "' are several jobs: name the one whose output it is, such as NAME[0]";
+  OutputOfJob& source = job->what.inputs[reference.input].source;
+  source.of_this_batch = found[0].of_this_batch;
+  source.job = found[0].first;
+  return "";
+}
+
+std::string find(const Names& names, const PlannedReference& reference, PlannedJob* job) {
+  for (const auto& [name, list] : lists_of(job->what.waits_for))
+    if (name == reference.list) return names.find(reference.text, list);
+  return find_source(names, reference, job);
+}
+
+}  // namespace
+
 WrongReference find_references(BatchPlan* plan) {
   const auto waits = [](const PlannedJob& job) { return !job.references.empty(); };
   if (std::none_of(plan->jobs.begin(), plan->jobs.end(), waits)) return {};
   const Names names(*plan);
   for (PlannedJob& job : plan->jobs) {
-    const auto lists = lists_of(job.what.waits_for);
     for (const PlannedReference& reference : job.references) {
-      const auto list = std::find_if(lists.begin(), lists.end(), [&](const auto& named) {
-        return named.first == reference.list;
-      });
-      std::string wrong = names.find(reference.text, list->second);
+      std::string wrong = find(names, reference, &job);
       if (!wrong.empty()) return {std::move(wrong), reference.line, reference.column};
     }
     job.references.clear();

@@ -15,6 +15,8 @@ class ReferencesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(defaults_are_replaced);
   CPPUNIT_TEST(what_is_not_there);
   CPPUNIT_TEST(what_becomes_of_the_rest);
+  CPPUNIT_TEST(outputs_of_other_jobs);
+  CPPUNIT_TEST(element_by_element);
   CPPUNIT_TEST_SUITE_END();
 
   static constexpr const char* kMesh = "[[job]]\nname = 'mesh'\nprogram = 'x'\ncount = 10\n";
@@ -90,6 +92,38 @@ class ReferencesTest : public CppUnit::TestFixture {
                    OnNever::kRemove);
     CPPUNIT_ASSERT_EQUAL(std::string("b.toml:2:19: never_satisfied must be hold or remove"),
                          error_of("[batch]\nnever_satisfied = 'kill'\n" + std::string(kMesh)));
+  }
+
+  void outputs_of_other_jobs() {
+    const BatchPlan plan =
+        parse(std::string(kMesh) +
+              "[[job]]\nprogram = 'y'\ninputs = [{ job = 'mesh[2]', output = 'out/a' }, "
+              "{ job = 17, output = 'b', name = 'c' }]\n");
+    const std::vector<InputFile> expected = {{0, "a", false, {true, 2, "out/a"}},
+                                             {0, "c", false, {false, 17, "b"}}};
+    CPPUNIT_ASSERT(plan.jobs.at(1).what.inputs == expected);
+    CPPUNIT_ASSERT(plan.jobs.at(1).inputs.empty());
+    const auto with = [](const std::string& input) {
+      return error_of(std::string(kMesh) + "[[job]]\nprogram = 'y'\ninputs = [{ " + input +
+                      " }]\n");
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("b.toml:7:11: 'mesh' are several jobs: name the one whose "
+                                     "output it is, such as NAME[0]"),
+                         with("job = 'mesh', output = 'a'"));
+    CPPUNIT_ASSERT_EQUAL(std::string("b.toml:7:11: an input from another job needs job and output"),
+                         with("job = 'mesh[0]'"));
+    CPPUNIT_ASSERT(with("job = 'mesh[0]', output = '../a'").starts_with("b.toml:7:"));
+  }
+
+  void element_by_element() {
+    const BatchPlan plan =
+        parse(std::string(kMesh) +
+              "[[job]]\nprogram = 'y'\ncount = 3\n"
+              "inputs = [{ job = 'mesh[{index}]', output = 'o-{index}', name = 'in' }]\n"
+              "[[job]]\nprogram = 'z'\ncount = 2\nafter_any = ['mesh[{index}]']\n");
+    CPPUNIT_ASSERT_EQUAL(size_t{6}, plan.jobs.size());
+    CPPUNIT_ASSERT((plan.jobs[3].what.inputs.at(0) == InputFile{0, "in", false, {true, 2, "o-2"}}));
+    CPPUNIT_ASSERT((plan.jobs[5].what.waits_for.after_any == JobReferences{{true, 1, 1}}));
   }
 };
 

@@ -73,6 +73,11 @@ void each_text(const PlannedJob& job, const std::function<void(const std::string
     visit(input.path);
     visit(input.name);
   }
+  for (const InputFile& input : job.what.inputs) {
+    visit(input.name);
+    visit(input.source.name);
+  }
+  for (const PlannedReference& reference : job.references) visit(reference.text);
 }
 
 // A "{NAME}" that could be a parameter's.
@@ -281,10 +286,17 @@ uint64_t jobs_told_apart(const PlannedJob& job) {
   if (job.count == 0) return 1;
   Values any = values_at(job.axes, 0);
   any.emplace_back("index", "");
-  const bool depends = std::ranges::any_of(job.inputs, [&](const PlannedInput& input) {
-    return places_of(input.path, any).count + places_of(input.name, any).count > 0;
-  });
-  return depends ? job.count : 1;
+  const auto depends = [&](const std::string& text) { return places_of(text, any).count > 0; };
+  const bool apart = std::ranges::any_of(job.inputs,
+                                         [&](const PlannedInput& input) {
+                                           return depends(input.path) || depends(input.name);
+                                         }) ||
+                     std::ranges::any_of(job.what.inputs,
+                                         [&](const InputFile& input) {
+                                           return depends(input.name) || depends(input.source.name);
+                                         }) ||
+                     std::ranges::any_of(job.references, depends, &PlannedReference::text);
+  return apart ? job.count : 1;
 }
 
 std::vector<PlannedJob> told_apart(const PlannedJob& job) {
@@ -301,6 +313,12 @@ std::vector<PlannedJob> told_apart(const PlannedJob& job) {
       input.path = fill(input.path, values);
       input.name = fill(input.name, values);
     }
+    for (InputFile& input : one.what.inputs) {
+      input.name = fill(input.name, values);
+      input.source.name = fill(input.source.name, values);
+    }
+    for (PlannedReference& reference : one.references)
+      reference.text = fill(reference.text, values);
     one.what.standard_input = fill(one.what.standard_input, values);
     for (OutputFile& output : one.what.outputs)
       output.name = fill(output.name, quoted_values(job, k));

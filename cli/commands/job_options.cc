@@ -115,6 +115,21 @@ void add_inputs(const std::string& option, const std::vector<std::string>& words
   }
 }
 
+void add_inputs_from(const std::vector<std::string>& words, PlannedJob* job) {
+  for (const std::string& word : words) {
+    const size_t colon = word.find(':'), equals = word.rfind('=');
+    if (colon == 0 || colon == std::string::npos || colon + 1 == word.size() ||
+        (equals != std::string::npos && (equals <= colon + 1 || equals + 1 == word.size())))
+      usage_error("--input-from: '" + word + "' does not name a job's output",
+                  "write --input-from JOB:OUTPUT or --input-from JOB:OUTPUT=NAME");
+    InputFile input;
+    check("--input-from",
+          check_relative_name(word.substr(colon + 1, equals - colon - 1), &input.source.name));
+    if (equals != std::string::npos) input.name = word.substr(equals + 1);
+    check("--input-from", add_input(job, std::move(input), {"", word.substr(0, colon)}));
+  }
+}
+
 void add_standard_input(const JobOptions& o, PlannedJob* job) {
   job->what.standard_input = o.standard_input;
   if (o.standard_input == "-") {
@@ -236,6 +251,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   job.what.name = to_utf8(o.name.empty() ? base_name(job.what.program) : o.name);
   add_inputs("--input", o.inputs, false, &job);
   add_inputs("--executable", o.executables, true, &job);
+  add_inputs_from(o.inputs_from, &job);
   add_outputs(o, &job);
   for (const std::string& word : o.environment) add_environment(word, &job);
   check("PROGRAM", send_program_along(&job, "", ""));
@@ -314,6 +330,9 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "(default: the machine's setting)",
            "NETWORK");
   a.words("--network", network_names());
+  a.option("--input-from", &o->inputs_from,
+           "an output of that job, when it is done; the job finds it as NAME (repeatable)",
+           "JOB:OUTPUT[=NAME]");
   a.option("--after", &o->after, "wait until these jobs are done: ids, as 17 or 17-20 (repeatable)",
            "JOBS");
   a.option("--after-any", &o->after_any, "wait until these jobs have ended, however (repeatable)",

@@ -18,7 +18,7 @@ struct JobOptions {
   static constexpr int64_t kNotGiven = std::numeric_limits<int64_t>::min();
 
   std::string name;
-  std::vector<std::string> inputs, executables, outputs, environment;
+  std::vector<std::string> inputs, inputs_from, executables, outputs, environment;
   std::string standard_input;  // "-": the command's own
   std::string os, architecture, memory, disk, require;
   int64_t cores = kNotGiven;

@@ -99,6 +99,7 @@ size_t description_size(const PlannedJob& job) {
   for (const std::string& s : job.what.arguments) sum += s.size() + 8;
   for (const std::string& s : job.what.environment) sum += s.size() + 8;
   for (const PlannedInput& i : job.inputs) sum += i.name.size() + 24;
+  for (const InputFile& i : job.what.inputs) sum += i.name.size() + i.source.name.size() + 48;
   for (const OutputFile& o : job.what.outputs) sum += o.name.size() + 16;
   for (const auto& [platform, program] : job.what.programs)
     sum += platform.size() + program.size() + 32;
@@ -165,6 +166,8 @@ std::vector<SpecRange> relations_of(const BatchPlan& plan) {
     SpecRange range;
     range.spec.name = job.what.name;
     range.spec.waits_for = job.what.waits_for;
+    range.spec.inputs = job.what.inputs;
+    wait_for_sources(range.spec);
     range.count = std::max<uint64_t>(job.count, 1);
     relations.push_back(std::move(range));
   }
@@ -185,8 +188,8 @@ void check_plan(const BatchPlan& plan) {
 
 Submitted Submission::run(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   const bool single = plan.jobs.size() == 1 && plan.jobs[0].count == 0 &&
-                      plan.jobs[0].inputs.empty() && !plan.stop_when.is_set() &&
-                      plan.on_never == OnNever::kHold;
+                      plan.jobs[0].inputs.empty() && plan.jobs[0].what.inputs.empty() &&
+                      !plan.stop_when.is_set() && plan.on_never == OnNever::kHold;
   if (!single) return outcome_.committed(submit_batch(pool, plan, files));
   begin_commit();
   return outcome_.committed(submit_single(pool, plan.jobs[0].what));

@@ -117,6 +117,15 @@ void write_strings(JsonWriter& json, const char* name, const std::vector<std::st
   json.end_array();
 }
 
+void write_input(JsonWriter& json, const InputFile& input) {
+  json.begin_object().field("name", input.name).field("executable", input.executable);
+  if (input.source.is_set()) {
+    json.key("source").begin_object().field("of_this_batch", input.source.of_this_batch);
+    json.field("job", input.source.job).field("output", input.source.name).end_object();
+  }
+  json.end_object();
+}
+
 void write_references(JsonWriter& json, const Dependences& waits_for) {
   if (waits_for.empty()) return;
   json.key("waits_for").begin_object();
@@ -352,8 +361,7 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   write_strings(json, "arguments", job.arguments);
   write_strings(json, "environment", job.environment);
   json.key("inputs").begin_array();
-  for (const InputFile& f : job.inputs)
-    json.begin_object().field("name", f.name).field("executable", f.executable).end_object();
+  for (const InputFile& f : job.inputs) write_input(json, f);
   json.end_array();
   if (!job.standard_input.empty()) json.field("stdin", job.standard_input);
   if (job.even_so) json.field("even_so", true);

@@ -43,8 +43,9 @@ void to_idl(const std::vector<InputFile>& inputs, v1::InputFiles& out) {
     out[i].file = inputs[i].file;
     to_octets(inputs[i].name, out[i].name);
     out[i].executable = inputs[i].executable;
-    out[i].source.of_this_batch = false;
-    out[i].source.job = 0;
+    out[i].source.of_this_batch = inputs[i].source.of_this_batch;
+    out[i].source.job = inputs[i].source.job;
+    to_octets(inputs[i].source.name, out[i].source.name);
   }
 }
 
@@ -80,6 +81,14 @@ void to_idl(const Dependences& dependences, v1::Dependences& out) {
   to_idl(dependences.after_start, out.after_start);
 }
 
+InputFile from_idl(const v1::InputFile& input) {
+  const v1::OutputOfJob& source = input.source;
+  return {input.file,
+          from_octets(input.name),
+          bool(input.executable),
+          {bool(source.of_this_batch), source.job, from_octets(source.name)}};
+}
+
 JobReferences from_idl(const v1::JobReferences& references) {
   JobReferences out(references.length());
   for (CORBA::ULong i = 0; i < references.length(); ++i)
@@ -111,9 +120,6 @@ bool has(const char* text) { return *text != '\0'; }
 template <typename Sequence>
 requires requires(const Sequence& sequence) { sequence.length(); }
 bool has(const Sequence& sequence) { return sequence.length() > 0; }
-bool has(const v1::OutputOfJob& o) {
-  return o.of_this_batch || o.job != 0 || has(o.name) || has(o.more);
-}
 bool has(const v1::OwnCheckpoint& c) {
   return has(c.files) || c.every != 0 || c.signal != 0 || has(c.exit_codes) || has(c.more);
 }
@@ -179,8 +185,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.environment = strings(job.environment);
   out.standard_input = from_octets(job.standard_input);
   for (CORBA::ULong i = 0; i < job.inputs.length(); ++i)
-    out.inputs.push_back(
-        {job.inputs[i].file, from_octets(job.inputs[i].name), bool(job.inputs[i].executable)});
+    out.inputs.push_back(from_idl(job.inputs[i]));
   for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)
     out.outputs.push_back({from_octets(job.outputs[i].name), bool(job.outputs[i].required)});
   out.needs = from_idl(job.needs);
@@ -265,7 +270,7 @@ void check_served(const v1::Requirements& needs, const std::string& subject) {
 void check_served(const v1::JobDescription& job, const std::string& subject) {
   const ServedCheck check(subject);
   for (CORBA::ULong i = 0; i < job.inputs.length(); ++i) {
-    check.reserved(has(job.inputs[i].source), "inputs.source");
+    check.unknown(job.inputs[i].source.more, "inputs.");
     check.unknown(job.inputs[i].more, "inputs.");
   }
   for (CORBA::ULong i = 0; i < job.outputs.length(); ++i)

@@ -24,7 +24,9 @@ JobDescription full() {
   job.program = "./train";
   job.arguments = {"--epochs", "8", "", "\xff\n"};
   job.environment = {"A=b c"};
-  job.inputs = {{5, "train", true}, {6, "data/letters 1.txt", false}};
+  job.inputs = {{5, "train", true},
+                {6, "data/letters 1.txt", false},
+                {0, "grid", false, {true, 7, "out/grid.bin"}}};
   job.outputs = {{"weights", true}, {"log file", false}};
   job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1"};
   job.bounds = {1, 2, 3, 4, 5, 6};
@@ -131,12 +133,6 @@ const Row kNumbers[] = {
 void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
-    {"inputs.source.of_this_batch", "inputs.source",
-     [](Job& j) { j.inputs[1].source.of_this_batch = true; }},
-    {"inputs.source.job", "inputs.source", [](Job& j) { j.inputs[1].source.job = 7; }},
-    {"inputs.source.name", "inputs.source",
-     [](Job& j) { to_octets(std::string("a"), j.inputs[1].source.name); }},
-    {"inputs.source.more", "inputs.source", [](Job& j) { pair(j.inputs[1].source.more); }},
     {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
     {"needs.prefer", "needs.prefer", [](Job& j) { j.needs.prefer = "memory"; }},
     {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
@@ -155,6 +151,7 @@ const Row kReserved[] = {
 const Row kPairs[] = {
     {"more", "colour", [](Job& j) { pair(j.more); }},
     {"inputs.more", "inputs.colour", [](Job& j) { pair(j.inputs[1].more); }},
+    {"inputs.source.more", "inputs.colour", [](Job& j) { pair(j.inputs[1].source.more); }},
     {"outputs.more", "outputs.colour", [](Job& j) { pair(j.outputs[1].more); }},
     {"needs.more", "needs.colour", [](Job& j) { pair(j.needs.more); }},
     {"bounds.more", "bounds.colour", [](Job& j) { pair(j.bounds.more); }},

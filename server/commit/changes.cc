@@ -32,10 +32,10 @@ bool all_nothing(const Members&... members) {
 bool Changes::empty() const {
   const auto& [a, b, c, d, e, f, g, relations, with_pool, record, policy, h, i, j, k, l, m, n, o, p,
                q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b, before_c,
-               history, moved] = *this;
+               history, moved, feeds] = *this;
   return !with_pool && all_nothing(a, b, c, d, e, f, g, relations, record, policy, h, i, j, k, l, m,
                                    n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b,
-                                   before_a, before_b, before_c, history, moved);
+                                   before_a, before_b, before_c, history, moved, feeds);
 }
 
 void Changes::add(const scheduling::Record& record) {

@@ -54,6 +54,14 @@ struct SpecRow {
   std::string body;  // encoded, exactly one SpecRange
 };
 
+// An output that jobs have as an input: it is kept while one of them has not ended.
+struct FeedRow {
+  JobId producer = 0;
+  std::string name;    // of the output
+  JobId consumer = 0;  // the first of `count`, which share a description
+  uint64_t count = 1;
+};
+
 struct FileRow {
   uint64_t id = 0;
   FileKind kind = FileKind::kInput;
@@ -177,6 +185,7 @@ struct Changes {
   std::vector<BatchId> dropped_parts;
   std::vector<PartRow> parts;
   std::vector<SpecRow> specs;
+  std::vector<FeedRow> feeds;
   std::map<uint64_t, FileRow> files;
   std::vector<uint64_t> dropped_files;
   std::map<uint64_t, ContentRow> contents;

@@ -372,6 +372,7 @@ class PipelineTest : public CppUnit::TestFixture {
         [](Changes& c) { c.dropped_parts.push_back(1); },
         [](Changes& c) { c.parts.emplace_back(); },
         [](Changes& c) { c.specs.emplace_back(); },
+        [](Changes& c) { c.feeds.emplace_back(); },
         [](Changes& c) { c.files[1]; },
         [](Changes& c) { c.dropped_files.push_back(1); },
         [](Changes& c) { c.contents[1]; },

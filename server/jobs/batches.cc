@@ -201,7 +201,7 @@ void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, B
   std::set<uint64_t> seen;
   for (const auto& range : specs)
     for (const auto& input : range.spec.inputs) {
-      if (!seen.insert(input.file).second) continue;
+      if (input.source.is_set() || !seen.insert(input.file).second) continue;
       auto pending = turn.changes().files.find(input.file);
       std::optional<FileRow> row;
       if (pending != turn.changes().files.end())

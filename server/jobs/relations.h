@@ -18,9 +18,9 @@ class Relations {
  public:
   Relations(Archive& archive, const Access& access) : archive_(archive), access_(access) {}
 
-  // Replaces the references to this batch by ids, its first job being `first`. Throws Refusal if
-  // they cannot be met: see Dependences in idl/types.idl. On the committer, before the batch's
-  // first event.
+  // Replaces the references to this batch by ids, its first job being `first`, and notes which
+  // outputs its jobs need. Throws Refusal if the references cannot be met: see Dependences and
+  // InputFile in idl/types.idl. On the committer, before the batch's first event.
   void settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs) const;
 
  private:
@@ -29,6 +29,9 @@ class Relations {
                Condition condition) const;
   void require(Turn& turn, const Caller& caller, const JobRow& row, JobId id,
                Condition condition) const;
+
+  void settle_sources(Turn& turn, JobId first, std::vector<SpecRange>& specs) const;
+  void require_output(Turn& turn, const OutputOfJob& source) const;
 
   Archive& archive_;
   const Access& access_;

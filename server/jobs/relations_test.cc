@@ -17,6 +17,7 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(too_many_others);
   CPPUNIT_TEST(a_single_job_waits_too);
   CPPUNIT_TEST(a_restarted_server_knows);
+  CPPUNIT_TEST(outputs_that_feed_others_are_needed);
   CPPUNIT_TEST_SUITE_END();
 
   static SpecRange job(JobReferences after, uint64_t count = 1) {
@@ -120,6 +121,31 @@ class RelationsServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(last.state == scheduling::JobState::kRemoved);
     CPPUNIT_ASSERT_EQUAL(std::string("it could never run: job 2, which it waits for, was removed"),
                          last.reason);
+  }
+
+  // As long as one of the jobs that they feed has not ended.
+  void outputs_that_feed_others_are_needed() {
+    SpecRange producer = job({}), consumer = job({}, 3);
+    producer.spec.outputs = {{"grid", true}, {"maybe", false}};
+    consumer.spec.inputs = {{0, "in", false, {true, 0, "maybe"}}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.output"), testing::code([&] {
+                           submit_all({producer, consumer});
+                         }));
+    consumer.spec.inputs[0].source.name = "grid";
+    const JobId first = submit_all({producer, consumer});
+    const JobDescription spec = *archive_->spec(first + 2);
+    CPPUNIT_ASSERT((spec.inputs.at(0).source == OutputOfJob{false, first, "grid"}));
+    CPPUNIT_ASSERT((spec.waits_for.after == JobReferences{{false, first, 1}}));
+    FileRow output;
+    output.job = first;
+    output.name = "grid";
+    CPPUNIT_ASSERT(archive_->is_needed(output));
+    apply(scheduling::JobsRemoved{{{first + 1}, {first + 3}}});
+    CPPUNIT_ASSERT(archive_->is_needed(output));
+    apply(scheduling::JobsRemoved{{{first + 2}}});
+    CPPUNIT_ASSERT(!archive_->is_needed(output));
+    output.name = "maybe";
+    CPPUNIT_ASSERT(!archive_->is_needed(output));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(RelationsServiceTest);

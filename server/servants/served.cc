@@ -31,6 +31,7 @@ constexpr std::string_view kServed[] = {
     "EndReport.processes_peak",
     "EndReport.steps",
     "FilePlace.suspect",
+    "InputFile.source",
     "JobDescription.even_so",
     "JobDescription.program@",
     "JobDescription.submit_folder",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -341,11 +342,25 @@ void SpoolService::remove_contents(const std::vector<FileRow>& rows) {
 
 void SpoolService::drop_outputs(const std::vector<FileRow>& rows) {
   if (rows.empty()) return;
+  std::vector<FileRow> dropped;
   pipeline_.perform([&](Turn& turn) {
-    drop(turn, rows);
+    dropped.clear();
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(dropped),
+                 [&](const FileRow& row) { return !is_needed(turn, row); });
+    drop(turn, dropped);
     for (const FileRow& row : rows) turn.changes().removed_outputs[row.job] = turn.now();
   });
-  remove_contents(rows);
+  remove_contents(dropped);
+}
+
+// Also by a batch of this transaction. What is needed is dropped once it no longer is
+// (Archive::unneeded_files).
+bool SpoolService::is_needed(Turn& turn, const FileRow& output) {
+  const auto& feeds = turn.changes().feeds;
+  return archive_.is_needed(output) ||
+         std::any_of(feeds.begin(), feeds.end(), [&](const FeedRow& feed) {
+           return feed.producer == output.job && feed.name == output.name;
+         });
 }
 
 void SpoolService::discard_outputs(const Caller& caller, JobId id) {

@@ -88,6 +88,8 @@ constexpr IdColumn kIdColumns[] = {
     {"outputs_removed", "job", "next_job"},
     {"batches", "id", "next_batch"},
     {"relations", "job + count - 1", "next_job"},
+    {"feeds", "producer", "next_job"},
+    {"feeds", "consumer + count - 1", "next_job"},
     {"stops", "batch", "next_batch"},
     {"parts", "batch", "next_batch"},
     {"jobs", "batch", "next_batch"},

@@ -74,6 +74,8 @@ void forget_moved(soci::session& sql, const Changes::MovedJobs& moved) {
       << ") and not exists (select 1 from jobs where jobs.id >= coalesce((select max(j.id) from "
          "jobs j where j.id <= specs.first_job), 0) and jobs.id < specs.first_job + specs.jobs and "
          "jobs.id + jobs.count > specs.first_job)";
+  sql << "delete from feeds where consumer in (" << list_of(moved.specs)
+      << ") and not exists (select 1 from specs where specs.first_job = feeds.consumer)";
   // The newest batch stays, since the next id is counted from it.
   sql << "delete from batches where id in (" << batches
       << ") and id < (select max(id) from batches) and not exists (select 1 from jobs where "
@@ -141,6 +143,7 @@ struct SqlStore::Session {
       "insert into spool_use (user_name, kind, bytes) select :user, :kind, :bytes where not exists "
       "(select 1 from files where id = :id) on conflict (user_name, kind) do update set bytes = "
       "spool_use.bytes + excluded.bytes"};
+  Writer<FeedRow> feeds{tables::kFeeds};
   Writer<FileRow> files{tables::kFiles};
   Writer<ContentRow> contents{tables::kContents};
   Writer<RemovedOutputRow> removed_outputs{tables::kRemovedOutputs};
@@ -160,13 +163,15 @@ struct SqlStore::Session {
   Statement<JobId> drop_relation{"delete from relations where job = :job"};
 
   std::vector<Bulk*> in_order() {
-    return {
-        &pool,         &policy,          &users,      &machines,     &credentials, &members,
-        &invitations,  &drop_invitation, &quotas,     &drop_quota,   &batches,     &stops,
-        &parts,        &specs,           &jobs,       &attempts,     &ends,        &uses,
-        &spent,        &changes,         &count_in,   &files,        &contents,    &removed_outputs,
-        &requests,     &events,          &drop_batch, &drop_parts,   &count_out,   &drop_file,
-        &drop_content, &count_file,      &relations,  &drop_relation};
+    return {&pool,        &policy,        &users,        &machines,
+            &credentials, &members,       &invitations,  &drop_invitation,
+            &quotas,      &drop_quota,    &batches,      &stops,
+            &parts,       &specs,         &jobs,         &attempts,
+            &ends,        &uses,          &spent,        &changes,
+            &count_in,    &files,         &contents,     &removed_outputs,
+            &requests,    &events,        &drop_batch,   &drop_parts,
+            &count_out,   &drop_file,     &drop_content, &count_file,
+            &relations,   &drop_relation, &feeds};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -228,6 +233,7 @@ void SqlStore::Session::add(const Changes& c) {
   add_all(changes, c.changes);
   for (const auto& [id, f] : c.files)
     count_in.add(f.user, f.kind == FileKind::kCheckpoint, f.size, f.id);
+  add_all(feeds, c.feeds);
   add_all(files, c.files);
   add_all(contents, c.contents);
   for (const auto& [job, at] : c.removed_outputs) removed_outputs.add({job, at});

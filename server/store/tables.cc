@@ -323,6 +323,17 @@ constinit const TableOf<ChangeRecord> kChanges = {
     },
 };
 
+constinit const TableOf<FeedRow> kFeeds = {
+    "feeds",
+    Storage::kByKey,
+    {
+        key<&FeedRow::producer>("producer"),
+        key<&FeedRow::name>("name"),
+        key<&FeedRow::consumer>("consumer"),
+        column<&FeedRow::count>("count"),
+    },
+};
+
 constinit const TableOf<FileRow> kFiles = {
     "files",
     Storage::kApart,
@@ -447,10 +458,10 @@ constinit const TableOf<EventRow> kEvents = {
 
 std::span<const Table* const> all() {
   static constexpr const Table* kAll[] = {
-      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches,  &kStops,       &kParts,
-      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,     &kSpent,       &kChanges,
-      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers,  &kInvitations, &kQuotas,
-      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations};
+      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches,   &kStops,       &kParts,
+      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,      &kSpent,       &kChanges,
+      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers,   &kInvitations, &kQuotas,
+      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations, &kFeeds};
   return kAll;
 }
 

@@ -78,6 +78,7 @@ extern const TableOf<EndRow> kEnds;
 extern const TableOf<scheduling::UseRecord> kUses;
 extern const TableOf<SpentRow> kSpent;
 extern const TableOf<scheduling::ChangeRecord> kChanges;
+extern const TableOf<FeedRow> kFeeds;
 extern const TableOf<FileRow> kFiles;
 extern const TableOf<ContentRow> kContents;
 extern const TableOf<SpoolUseRow> kSpoolUse;

@@ -37,6 +37,7 @@ name = "two"
 program = { "linux/x86_64" = "./data", "linux/aarch64" = "./data2" }
 [[job]]
 name = "three"
+inputs = [{ job = "sweep[0]", output = "made", name = "here" }]
 after = ["sweep"]
 after_any = ["two"]
 after_start = ["sweep[1]"]

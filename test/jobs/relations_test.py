@@ -1,6 +1,6 @@
 """Jobs that wait for others: a graph of 200 jobs, some of which fail, runs in its order, also when
-the server dies meanwhile; what can never run says so; what is wrong with a graph is said before
-anything is submitted."""
+the server dies meanwhile; what can never run says so; outputs of jobs are inputs of others; what is wrong
+with a graph is said before anything is submitted."""
 
 import os
 import random
@@ -156,6 +156,42 @@ class Relations(unittest.TestCase):
         self.refused(CONFLICT, "waits for job %d, which has failed" % third,
                      "--after", third, "--", "true")
         self.pool.wait_state(self.pool.submit("--after-any", third, "--", "true")[0], ["done"])
+
+    def test_outputs_feed_dependents(self):
+        """Also if they were discarded meanwhile, and after a restart; then they are removed."""
+        batch, ids = self.submit(
+            '[defaults]\nprogram = "sh"\n'
+            '[[job]]\nname = "part"\ncount = 5\narguments = ["-c", "echo {index} > part-{index}"]\n'
+            'outputs = ["part-{index}"]\n'
+            '[[job]]\nname = "double"\ncount = 5\n'
+            'arguments = ["-c", "cat in in > out"]\noutputs = ["out"]\n'
+            'inputs = [{ job = "part[{index}]", output = "part-{index}", name = "in" }]\n'
+            '[[job]]\nname = "sum"\narguments = ["-c", "cat double-* > all"]\noutputs = ["all"]\n'
+            'inputs = [%s]\n' % ", ".join(
+                '{ job = "double[%d]", output = "out", name = "double-%d" }' % (i, i)
+                for i in range(5)))
+        self.pool.sublet("hold", ids[5])
+        curly = self.pool.client("curly", slots=2)
+        curly.start()
+        for job in list(ids[:5]) + list(ids[6:10]):
+            self.pool.wait_state(job, ["done"])
+        for job in ids[:5]:
+            self.pool.run("fetch", "--discard", job, "--into", "parts")
+        # The first part is needed by the job that is held, the others by none.
+        self.assertEqual([len(self.pool.job(job)["outputs"]) for job in ids[:5]], [1, 0, 0, 0, 0])
+        self.pool.kill_server()
+        self.pool.wait_serving()
+        self.pool.sublet("release", ids[5])
+        self.pool.wait_state(ids[10], ["done"])
+        target = os.path.join(self.pool.folder, "sum")
+        self.pool.run("fetch", ids[10], "--into", target)
+        with open(os.path.join(target, "all")) as f:
+            self.assertEqual(f.read(), "0\n0\n1\n1\n2\n2\n3\n3\n4\n4\n")
+        harness.wait_for(lambda: not self.pool.job(ids[0])["outputs"], "the housekeeper")
+        self.refused(INVALID, "`out` is an input, but no required output of job 'part'",
+                     "--input-from", "%d:out" % ids[0], "--", "true")
+        self.refused(NOT_FOUND, "the output `part-1` of job %d is kept no longer" % ids[1],
+                     "--input-from", "%d:part-1" % ids[1], "--", "true")
 
     def refused(self, status, what, *words):
         got, out, err = self.pool.run("submit", *words)

@@ -116,7 +116,8 @@ class Archive {
   std::map<uint64_t, SentFile> sent_files(scheduling::AttemptKey key);
 
   std::optional<SpecPlace> spec_place(JobId id);
-  // The description of a job, "{index}" replaced.
+  // The description of a job, "{index}" replaced. Inputs that are other jobs' outputs have their
+  // file as soon as it is there.
   std::optional<JobDescription> spec(JobId id);
   // The name of the output that stops the batch of this job; "": none. The job must have
   // been placed.
@@ -143,6 +144,8 @@ class Archive {
   // Newest first, up to and including that generation; with bodies.
   std::vector<FileRow> checkpoints(JobId job, uint64_t newest);
   std::optional<FileRow> output(JobId job, FileKind kind, const std::string& name);
+  // Whether a job that has not ended needs this output as an input.
+  bool is_needed(const FileRow& output);
   std::vector<uint64_t> content_ids();
   bool content_exists(uint64_t id);
   // The newest content with this digest (hex) that is not known to be damaged.

@@ -81,6 +81,16 @@ std::vector<FileRow> Archive::checkpoints(JobId job, uint64_t newest) {
   });
 }
 
+namespace {
+// Whether this output of this producer feeds a job that has not ended.
+std::string feeds_a_live_job(const std::string& producer, const std::string& name) {
+  return "exists (select 1 from feeds d where d.producer = " + producer + " and d.name = " + name +
+         " and exists (select 1 from jobs j where j.id >= coalesce((select max(i.id) from jobs i "
+         "where i.id <= d.consumer), 0) and j.id < d.consumer + d.count and j.id + j.count > "
+         "d.consumer and j.state not in (5, 6, 7)))";
+}
+}  // namespace
+
 std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::string& name) {
   return connections_->with([&](soci::session& sql) {
     return one_file(sql,
@@ -89,6 +99,16 @@ std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::stri
                         "jobs.id = f.job) and f.kind = " +
                         std::to_string(static_cast<uint32_t>(kind)),
                     kind == FileKind::kOutput ? name : "");
+  });
+}
+
+bool Archive::is_needed(const FileRow& output) {
+  return connections_->with([&](soci::session& sql) {
+    uint64_t needed = 0;
+    Rows rows(sql);
+    rows.into("1", needed).with("name", output.name);
+    rows.select("(select 1) where " + feeds_a_live_job(std::to_string(output.job), ":name"));
+    return rows.next();
   });
 }
 
@@ -124,7 +144,9 @@ std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined)
             "n.generation > f.generation) >= 2)) or (f.kind >= 3 and exists (select 1 from "
             "attempts a "
             "where a.job = f.job and a.attempt = f.attempt and a.state = 5) and (f.counts = 0 or "
-            "f.attempt < (select attempts from jobs j where j.id = f.job))))");
+            "f.attempt < (select attempts from jobs j where j.id = f.job))) or (f.kind >= 3 and "
+            "exists (select 1 from outputs_removed o where o.job = f.job) and not " +
+            feeds_a_live_job("f.job", "f.name") + "))");
   });
 }
 
@@ -207,7 +229,7 @@ std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {
         sql, Bodies::kLeave,
         "join jobs j on j.id = f.job where f.id < " + before +
             " and f.kind >= 3 and f.counts = 1 and j.state in (5, 6, 7) and j.changed < " + before +
-            " order by f.id limit " + std::to_string(limit));
+            " and not " + feeds_a_live_job("f.job", "f.name") + " order by f.id limit " + std::to_string(limit));
   });
 }
 

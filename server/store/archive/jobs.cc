@@ -425,7 +425,13 @@ std::optional<JobDescription> Archive::spec(JobId id) {
   uint64_t first = 0;
   const auto range = spec_range(id, &first);
   if (!range) return std::nullopt;
-  return spec_at(*range, id - first);
+  JobDescription spec = spec_at(*range, id - first);
+  for (InputFile& input : spec.inputs) {
+    if (!input.source.is_set()) continue;
+    const auto found = output(input.source.job, FileKind::kOutput, input.source.name);
+    if (found) input.file = found->id;
+  }
+  return spec;
 }
 
 std::optional<SpecPlace> Archive::spec_place(JobId id) {
