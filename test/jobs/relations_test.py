@@ -1,5 +1,5 @@
-"""Jobs that wait for others: a graph of 200 jobs, some of which fail, runs in its order, also when
-the server dies meanwhile; what can never run says so; outputs of jobs are inputs of others; what is wrong
+"""Jobs that wait for others: a graph of 200 jobs, some of which fail, and whose outputs feed others,
+runs in its order, also when the server dies meanwhile; what can never run says so; what is wrong
 with a graph is said before anything is submitted."""
 
 import os
@@ -16,12 +16,13 @@ JOBS = 200
 
 
 def graph():
-    """For each job what it waits for: the key and the number of an earlier job."""
+    """For each job what it waits for: the key ("output": for that job's output) and the number of
+    an earlier job."""
     chance = random.Random(7)
     waits_for = []
     for number in range(JOBS):
         few = chance.randrange(4) if number > 0 else 0
-        waits_for.append([(chance.choice(["after", "after", "after", "after_any", "after_start"]),
+        waits_for.append([(chance.choice(["after", "output", "output", "after_any", "after_start"]),
                            chance.randrange(max(0, number - 25), number)) for _ in range(few)])
     return waits_for, {number for number in range(JOBS) if chance.random() < 0.05}
 
@@ -32,7 +33,8 @@ def outcome(waits_for, failing, removed=()):
     states = []
     for number, others in enumerate(waits_for):
         lost = any(key != "after_any" and states[other] in ("held", "removed") or
-                   key == "after" and states[other] == "failed" for key, other in others)
+                   key in ("after", "output") and states[other] == "failed"
+                   for key, other in others)
         stuck = any(states[other] == "waiting" or
                     key == "after_any" and states[other] == "held" for key, other in others)
         states.append("removed" if number in removed else "held" if lost else
@@ -41,9 +43,16 @@ def outcome(waits_for, failing, removed=()):
 
 
 def batch_file(waits_for, failing):
-    text = '[defaults]\nprogram = "sh"\n'
+    """Each job writes down its number and what those wrote whose outputs it has."""
+    text = '[defaults]\nprogram = "sh"\noutputs = ["out"]\n'
     for number, others in enumerate(waits_for):
-        text += '[[job]]\nname = "j%d"\narguments = ["-c", "exit %d"]\n' % (number, number in failing)
+        text += ('[[job]]\nname = "j%d"\narguments = ["-c", "cat from-* 2> /dev/null > all; '
+                 'echo %d >> all; sort -nu all > out; exit %d"]\n' %
+                 (number, number, number in failing))
+        sources = {other for key, other in others if key == "output"}
+        text += "inputs = [%s]\n" % ", ".join(
+            '{ job = "j%d", output = "out", name = "from-%d" }' % (other, other)
+            for other in sources)
         for key in ("after", "after_any", "after_start"):
             names = ['"j%d"' % other for other_key, other in others if other_key == key]
             if names:
@@ -91,6 +100,7 @@ class Relations(unittest.TestCase):
         self.wait_states(batch, expected)
         self.check_order(waits_for, expected, ids)
         self.check_reasons(waits_for, expected, ids)
+        self.check_outputs(batch, waits_for, expected, ids)
         self.remove_what_is_stuck(batch, waits_for, failing, expected, ids)
 
     def check_order(self, waits_for, expected, ids):
@@ -105,6 +115,17 @@ class Relations(unittest.TestCase):
                             if key == "after_start" else ran[other][-1]["finished_us"])
                 self.assertGreater(happened, 0)
                 self.assertLessEqual(happened, ran[number][0]["decided_us"], (number, key, other))
+
+    def check_outputs(self, batch, waits_for, expected, ids):
+        target = os.path.join(self.pool.folder, "outputs")
+        self.pool.run("fetch", "--batch", batch, "--by-job", "--into", target)
+        written = []
+        for number, others in enumerate(waits_for):
+            written.append({number}.union(*[written[other] for key, other in others
+                                            if key == "output"]))
+            if expected[number] == "done":
+                with open(os.path.join(target, str(ids[number]), "out")) as f:
+                    self.assertEqual([int(line) for line in f], sorted(written[number]))
 
     def check_reasons(self, waits_for, expected, ids):
         names = {ids[other] for others in waits_for for _, other in others}
