@@ -229,7 +229,8 @@ std::vector<FileRow> Archive::outputs_before(Micros ended, uint32_t limit) {
         sql, Bodies::kLeave,
         "join jobs j on j.id = f.job where f.id < " + before +
             " and f.kind >= 3 and f.counts = 1 and j.state in (5, 6, 7) and j.changed < " + before +
-            " and not " + feeds_a_live_job("f.job", "f.name") + " order by f.id limit " + std::to_string(limit));
+            " and not " + feeds_a_live_job("f.job", "f.name") + " order by f.id limit " +
+            std::to_string(limit));
   });
 }
 
