@@ -144,7 +144,7 @@ constinit const TableOf<BatchRecord> kStops = {
 
 constinit const TableOf<RelationRow> kRelations = {
     "relations",
-    Storage::kApart,
+    Storage::kByKey,
     {
         key<&RelationRow::job>("job"),
         column<&RelationRow::count>("count"),
