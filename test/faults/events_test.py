@@ -42,9 +42,16 @@ class Events(unittest.TestCase):
             db.close()
 
     def work(self, count=20):
-        """Jobs that end in several ways, an owner who comes and goes."""
+        """Jobs that end in several ways, some of which wait for others; an owner who comes and
+        goes."""
         curly = self.pool.clients["curly"]
-        jobs = self.pool.submit("--count", count, "--", "sh", "-c", "exit $(({index} % 2))")
+        batch = os.path.join(self.pool.folder, "work.toml")
+        with open(batch, "w") as f:
+            f.write('[[job]]\nprogram = "sh"\narguments = ["-c", "exit $(({index} %% 2))"]\n'
+                    'count = %d\n[[job]]\nname = "never"\nprogram = "true"\n'
+                    'after = ["sh[%d]"]\n[[job]]\nname = "late"\nprogram = "true"\n'
+                    'after_start = ["sh"]\nafter_any = ["never"]\n' % (count, count - 1))
+        *jobs, never, late = self.pool.submit(batch)
         removed = self.pool.submit("--", "sleep", "1000")[0]
         for job in jobs:
             self.pool.wait_state(job, ["done", "failed"])
@@ -54,6 +61,8 @@ class Events(unittest.TestCase):
         self.pool.sublet("rm", removed)
         curly.owner("away")
         self.pool.wait_machines(1)
+        # One that waits remains for the next file.
+        self.assertEqual([self.pool.job_state(job) for job in (never, late)], ["held", "waiting"])
 
     def test_replay(self):
         self.pool.start_server()
