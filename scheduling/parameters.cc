@@ -30,6 +30,7 @@ std::string problem_with(const PolicyChoice& choice) {
   if (problem.empty()) problem = unknown("machine_policy", choice.machine_policy, {"fifo-idle"});
   if (!problem.empty()) return problem;
   if (choice.half_life <= 0) return "half_life must be positive";
+  if (choice.throttle_span <= 0) return "throttle_span must be positive";
   if (!(choice.floor >= 0 && choice.floor <= 1)) return "floor must be 0 to 1";
   return "";
 }

@@ -25,6 +25,9 @@ struct PolicyChoice {
                                        // head of REQUESTING instead of the best job of all
   bool charge_all = false;             // charge lost work too
   bool drift = true;                   // waiting priorities decay with the half-life of usage
+  // At most so many places are given to a user within a span that begins with the first of them.
+  uint64_t throttle = 0;  // 0: any number
+  Micros throttle_span = 1'000'000;
   bool operator==(const PolicyChoice&) const = default;
 };
 

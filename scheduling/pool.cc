@@ -29,6 +29,7 @@ Outcome Pool::apply(const Event& event, Micros now) {
   State& s = *state_;
   s.changes.begin(now);
   s.jobs.end_backoffs();
+  s.ledger.end_spans(s.changes.now());
   std::visit([&s](const auto& e) { s.on(e); }, event);
   s.settle_relations();
   s.matcher.allocate([&s](Job& job, Machine& machine) { s.place(job, machine); });
@@ -37,9 +38,11 @@ Outcome Pool::apply(const Event& event, Micros now) {
 }
 
 std::optional<Micros> Pool::next_deadline() const {
-  const std::optional<Micros> due = state_->due.next(), backoff = state_->jobs.next_backoff();
-  if (!due || !backoff) return due ? due : backoff;
-  return std::min(*due, *backoff);
+  std::optional<Micros> soonest;
+  for (const std::optional<Micros> due :
+       {state_->due.next(), state_->jobs.next_backoff(), state_->ledger.next_span_end()})
+    if (due && (!soonest || *due < *soonest)) soonest = due;
+  return soonest;
 }
 
 // One record for each subject that this apply has changed, in its final state. Attempt ends,

@@ -100,8 +100,8 @@ class Pool {
   // Why no machine that the pool has ever known, be it silent or gone, could run such a job:
   // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;
-  // None: the job is not in the queue (it is not waiting, waits for others, is backing off, or an
-  // old attempt has not ended), or no machine fits it.
+  // None: the job is not in the queue (it is not waiting, waits for others, is backing off, its
+  // user is throttled, or an old attempt has not ended), or no machine fits it.
   std::optional<Outlook> outlook(JobId id, Micros now) const;
 
   struct State;  // scheduling/state.h, private to the brain

@@ -42,6 +42,8 @@ Parameters some_parameters(uint32_t bits) {
   p.initial_priority_zero = bits & 8;
   p.cost_cpu = bits & 256;
   p.floor = bits & 512 ? 0 : 0.25;
+  p.throttle = bits / 64 % 3;
+  p.throttle_span = (1 + bits / 8 % 20) * kSecond;
   return p;
 }
 
@@ -351,6 +353,11 @@ class StartsInOrder {
   std::set<JobId> checked_;
 };
 
+bool is_throttled(const TestPool& t, const std::string& user) {
+  const uint64_t most = t.pool.policy().choice.throttle;
+  return most != 0 && t.books.users.at(user).placed >= most;
+}
+
 // The invariants after every event, checked from views and records only.
 void check_invariants(const TestPool& t) {
   std::map<JobId, int> live;
@@ -376,7 +383,7 @@ void check_invariants(const TestPool& t) {
     if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now &&
-        relation_of(t, id) == nullptr)
+        relation_of(t, id) == nullptr && !is_throttled(t, job.user))
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);

@@ -53,7 +53,7 @@ struct ToText {
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,
-                r.last_grant, r.owed, r.guaranteed, r.drawn, r.index);
+                r.last_grant, r.owed, r.guaranteed, r.drawn, r.index, r.placed, r.placed_since);
   }
   std::string operator()(const UseRecord& r) const {
     return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,
@@ -80,7 +80,8 @@ struct ToText {
   std::string operator()(const PolicyRecord& r) const {
     const PolicyChoice& c = r.choice;
     return line("policy", c.job_policy, c.machine_policy, c.half_life, c.floor, c.cost_cpu,
-                c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift, r.since, r.by);
+                c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift, c.throttle,
+                c.throttle_span, r.since, r.by);
   }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);

@@ -103,6 +103,10 @@ struct UserRecord {
   uint64_t guaranteed = 0;  // cores, until the next tick; 0: nothing is owed
   double drawn = 0;         // since when he draws (Ledger::draw_of)
   int64_t index = 0;        // of up-down; smaller is better (Ledger::update_indices)
+  // The places given since this instant, when the first of them was given; 0: none in the present
+  // span, or there is no throttle (Ledger::note_placed).
+  uint64_t placed = 0;
+  Micros placed_since = 0;
   bool operator==(const UserRecord&) const = default;
 };
 

@@ -152,8 +152,13 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
                     "jobs, machines, half_life, floor, cost, initial_priority, turns, charge, "
-                    "drift"),
+                    "drift, throttle"),
         refused({{"lease", "30 s"}}));
+    for (const char* word : {"10", "10/", "/s", "0/s", "x/s", "10/y", "10/2 d", "1000001/s", ""})
+      CPPUNIT_ASSERT_EQUAL(
+          std::string("policy.invalid: \"scheduling.throttle\" must be off, or a number of places "
+                      "and a span up to 1 d, such as \"10/s\" or \"100/30 s\""),
+          refused({{"throttle", word}}));
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid: nothing is to be changed"), refused({}));
   }
 
@@ -164,8 +169,16 @@ class AdministrationTest : public testing::ServicesFixture {
     odd.floor = 1.0 / 3;
     odd.cost_cpu = odd.initial_priority_zero = odd.turns_by_machine = odd.charge_all = true;
     odd.drift = false;
+    odd.throttle = 3;
+    odd.throttle_span = 90'000'000;
     for (const scheduling::PolicyChoice& choice : {odd, settled_policies()})
       CPPUNIT_ASSERT(changed({}, words_of(choice)) == choice);
+    const auto throttle_of = [](const char* word) {
+      return words_of(changed({}, {{"throttle", word}})).back().second;
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("10/s"), throttle_of("10/1"));
+    CPPUNIT_ASSERT_EQUAL(std::string("2/min"), throttle_of("2/60 s"));
+    CPPUNIT_ASSERT_EQUAL(std::string("off"), throttle_of("off"));
     CPPUNIT_ASSERT(words_of({}).at(2) == std::pair(std::string("half_life"), std::string("1 d")));
   }
 

@@ -1,6 +1,8 @@
 #include "server/policy_settings.h"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 
 #include "base/text.h"
 #include "scheduling/policies/job_policies.h"
@@ -28,6 +30,36 @@ SettingSpec one_of(const std::vector<std::string>& choices, const char* doc) {
 std::string exact_duration(int64_t ms) {
   const std::string text = format_duration_ms(ms);
   return parse_duration_ms(text) == ms ? text : std::to_string(ms) + " ms";
+}
+
+constexpr char kNoThrottle[] = "off";
+
+// "10/s", "100/30 s": places and their span.
+void read_throttle(const Settings& settings, PolicyChoice& choice) {
+  constexpr uint64_t kMost = 1'000'000;
+  constexpr int64_t kLongestMs = 86'400'000;
+  const std::string key = kSection + "throttle", text = settings.text(key);
+  choice.throttle = 0;
+  if (text == kNoThrottle) return;
+  const size_t slash = std::min(text.find('/'), text.size());
+  std::string span = text.substr(std::min(slash + 1, text.size()));
+  if (!span.empty() && std::isalpha(static_cast<unsigned char>(span.front()))) span = "1 " + span;
+  const char* const count_end = text.data() + slash;
+  const auto [end, error] = std::from_chars(text.data(), count_end, choice.throttle);
+  const bool counts =
+      error == std::errc() && end == count_end && choice.throttle >= 1 && choice.throttle <= kMost;
+  const auto ms = parse_duration_ms(span);
+  if (!counts || !ms || *ms < 1 || *ms > kLongestMs)
+    throw settings.wrong({key}, "\"" + key +
+                                    "\" must be off, or a number of places and a span up to 1 d, "
+                                    "such as \"10/s\" or \"100/30 s\"");
+  choice.throttle_span = *ms * 1000;
+}
+
+std::string throttle_word(const PolicyChoice& choice) {
+  if (choice.throttle == 0) return kNoThrottle;
+  const std::string span = exact_duration(choice.throttle_span / 1000);
+  return std::to_string(choice.throttle) + "/" + (span.starts_with("1 ") ? span.substr(2) : span);
 }
 
 const std::vector<PolicySetting>& policy_settings() {
@@ -86,14 +118,21 @@ const std::vector<PolicySetting>& policy_settings() {
         .doc = "whether the priorities of waiting jobs drift towards the front"},
        [](S s, P p) { p.drift = s.boolean("scheduling.drift"); },
        [](C p) { return std::string(p.drift ? "true" : "false"); }},
+      {"throttle",
+       {.type = T::text,
+        .default_value = kNoThrottle,
+        .doc = "how many places a user is given within a span at most: 10/s, 100/30 s; off: any "
+               "number"},
+       read_throttle,
+       throttle_word},
   };
   return kSettings;
 }
 
-void require_known(const std::string& name) {
+const PolicySetting& setting_named(const std::string& name) {
   std::string known;
   for (const PolicySetting& setting : policy_settings()) {
-    if (setting.name == name) return;
+    if (setting.name == name) return setting;
     known += (known.empty() ? "" : ", ") + setting.name;
   }
   throw Refusal(Refusal::Kind::kInvalid, "policy.unknown",
@@ -128,16 +167,15 @@ PolicyWords words_of(const scheduling::PolicyChoice& choice) {
 scheduling::PolicyChoice changed(scheduling::PolicyChoice choice, const PolicyWords& words) {
   Settings settings(policy_setting_specs());
   for (const auto& [name, value] : words) {
-    require_known(name);
+    const PolicySetting& setting = setting_named(name);
     try {
       settings.override_with(kSection + name + "=" + value);
+      setting.read(settings, choice);
     } catch (const SettingError& e) {
       throw Refusal(Refusal::Kind::kInvalid, "policy.invalid", e.what(), "Nothing was changed.",
                     name);
     }
   }
-  for (const PolicySetting& setting : policy_settings())
-    if (settings.is_set(kSection + setting.name)) setting.read(settings, choice);
   return choice;
 }
 

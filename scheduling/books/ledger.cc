@@ -23,7 +23,9 @@ int64_t share_units(const User& user) { return std::llround(user.record.shares *
 Ledger::Ledger(const Parameters& parameters)
     : default_shares_(parameters.default_shares),
       tick_(parameters.tick),
-      k1_(decay_per_tick(parameters.tick, parameters.half_life)) {}
+      k1_(decay_per_tick(parameters.tick, parameters.half_life)),
+      throttle_(parameters.throttle),
+      throttle_span_(parameters.throttle_span) {}
 
 void Ledger::set_half_life(Micros half_life) { k1_ = decay_per_tick(tick_, half_life); }
 
@@ -69,6 +71,42 @@ void Ledger::grant(User& user) {
   user.record.last_grant = ++last_grant_;
   touched_.add(user);
   note_moved(user);
+}
+
+void Ledger::set_throttle(uint64_t most, Micros span) {
+  throttle_ = most;
+  throttle_span_ = span;
+  for (auto& [name, user] : users_)
+    if (user.record.placed > 0) resume_span(user);
+}
+
+void Ledger::note_placed(User& user, Micros now) {
+  if (throttle_ == 0) return;
+  UserRecord& record = user.record;
+  if (record.placed++ == 0) record.placed_since = now;
+  resume_span(user);
+  touched_.add(user);
+}
+
+void Ledger::resume_span(User& user) {
+  if (throttle_ == 0) return end_span(user);
+  user.due_id = user.record.number;
+  spans_.set(user, user.record.placed_since + throttle_span_);
+  user.throttled = user.record.placed >= throttle_;
+  note_moved(user);
+}
+
+void Ledger::end_span(User& user) {
+  spans_.set(user, 0);
+  user.record.placed = 0;
+  user.record.placed_since = 0;
+  user.throttled = false;
+  touched_.add(user);
+  note_moved(user);
+}
+
+void Ledger::end_spans(Micros now) {
+  while (Timed* timed = spans_.reached(now)) end_span(*static_cast<User*>(timed));
 }
 
 void Ledger::begin_active(User& user) { active_shares_ += share_units(user); }
@@ -190,7 +228,8 @@ double Ledger::decay(Micros since_last_tick) {
 
 std::vector<std::string> Ledger::restore(const UserRecord& row) {
   std::vector<std::string> complaints;
-  UserRecord& record = users_[row.name].record;
+  User& user = users_[row.name];
+  UserRecord& record = user.record;
   record = row;
   if (row.number > kLargestNumber) record.number = 0;
   last_number_ = std::max(last_number_, record.number);
@@ -208,6 +247,7 @@ std::vector<std::string> Ledger::restore(const UserRecord& row) {
     record.drawn = 0;
   }
   clock_ = std::max(clock_, record.drawn);
+  if (row.placed > 0) resume_span(user);
   for (double* value : {&record.usage, &record.charges}) {
     const double least = value == &record.charges ? -record.usage : 0;
     if (*value >= least && std::isfinite(*value)) continue;
@@ -239,8 +279,8 @@ void Ledger::emit(Changes& changes) {
 bool Ledger::worth_knowing(const User& user) const {
   const UserRecord& record = user.record;
   return record.usage != 0 || record.charges != 0 || record.owed != 0 || record.index != 0 ||
-         record.shares != default_shares_ || record.by_administrator || user.jobs > 0 ||
-         user.attempts > 0 || &user == last_served_;
+         record.placed != 0 || record.shares != default_shares_ || record.by_administrator ||
+         user.jobs > 0 || user.attempts > 0 || &user == last_served_;
 }
 
 void Ledger::forget_spare() {

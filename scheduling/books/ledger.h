@@ -8,17 +8,20 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scheduling/books/changes.h"
+#include "scheduling/books/deadlines.h"
 #include "scheduling/events/events.h"
 #include "scheduling/matching/user_line.h"
 #include "scheduling/parameters.h"
 
 namespace sublet::scheduling {
 
-struct User {
+// Its deadline is the end of the span of the throttle.
+struct User : Timed {
   UserRecord record;
   // Counted by the job book alone:
   uint64_t waiting = 0;  // jobs in state waiting: the `active` of formula 3.4
@@ -28,6 +31,7 @@ struct User {
   // cores.
   uint64_t attempts = 0;
   uint64_t held = 0;
+  bool throttled = false;  // gets no place before the deadline
   bool touched = false;
   bool moved = false;
   // The job queue's: where his jobs wait, and the last search that has looked at him.
@@ -52,6 +56,13 @@ class Ledger {
   void grant(User& user);
   // The user was drawn.
   void draw(User& user);
+  // PolicyChoice::throttle, from now on.
+  void set_throttle(uint64_t most, Micros span);
+  // A place was given to the user now: it counts for the throttle.
+  void note_placed(User& user, Micros now);
+  // Ends the spans that are over.
+  void end_spans(Micros now);
+  std::optional<Micros> next_span_end() const { return spans_.next(); }
   // The number of the user who got the last grant; 0: there was none.
   uint32_t last_served() const { return last_served_ ? last_served_->record.number : 0; }
   // Applies (3.1) and (3.2) for all ticks since the last one, those missed while the server was
@@ -108,6 +119,8 @@ class Ledger {
   void end_restoration();
 
  private:
+  void resume_span(User& user);
+  void end_span(User& user);
   bool worth_knowing(const User& user) const;
   double guarantee_of(const User& user, double floor) const;
   void note_held(User& user, double wanted, double fair, double span);
@@ -115,6 +128,9 @@ class Ledger {
   const double default_shares_;
   const Micros tick_;
   double k1_;
+  uint64_t throttle_;
+  Micros throttle_span_;
+  Deadlines spans_;  // of the users with places in one
   std::map<std::string, User> users_;
   uint32_t last_number_ = 0;
   uint64_t last_grant_ = 0;

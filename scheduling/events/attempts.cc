@@ -48,6 +48,7 @@ void Pool::State::place(Job& job, Machine& m) {
   const AttemptRecord& record = attempts.open(job, m, why_first(job, m)).record;
   if (policies.job->wants_grants()) ledger.grant(*job.user);
   if (policies.job->wants_draws()) ledger.draw(*job.user);
+  ledger.note_placed(*job.user, changes.now());
   machines.note_slots(m, false);
   job.record.reason.clear();
   job.last_end = EndReason::kNone;

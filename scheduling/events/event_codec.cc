@@ -257,7 +257,7 @@ void fields(A& a, Parameters& p) {
   a.field(p.leaving_wait);
   a.field(p.refusal_pause);
 }
-// Parameters added since the first version: the event's tail.
+// Parameters added since the first version: the event's tail, in two steps.
 template <typename A>
 void later_fields(A& a, Parameters& p) {
   bool known = false;
@@ -266,7 +266,11 @@ void later_fields(A& a, Parameters& p) {
     a.field(p.floor);
     a.field(p.cost_cpu);
   });
-  // In an event without these fields, "fair-share" means what is now called fair-share-1998.
+  a.tail(true, [&] {
+    a.field(p.throttle);
+    a.field(p.throttle_span);
+  });
+  // In an event without the first of these, "fair-share" means what is now called fair-share-1998.
   if (!known && p.job_policy == "fair-share") p.job_policy = "fair-share-1998";
 }
 template <typename A>
@@ -351,6 +355,8 @@ void fields(A& a, PolicyChoice& c) {
   a.field(c.turns_by_machine);
   a.field(c.charge_all);
   a.field(c.drift);
+  a.field(c.throttle);
+  a.field(c.throttle_span);
 }
 template <typename A>
 void fields(A& a, PolicySet& e) {

@@ -87,13 +87,14 @@ class EventCodecTest : public CppUnit::TestFixture {
   }
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
-  // fair-share-1998 was the only policy; before attempts had `memory_offered`; and before they had
-  // `memory_used`.
+  // fair-share-1998 was the only policy; before `throttle`; before attempts had `memory_offered`;
+  // and before they had `memory_used`.
   void older_parameters_are_read() {
-    constexpr size_t kLater = 8 + 1, kOffer = 8, kUse = 8;
+    constexpr size_t kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
+    p.throttle = 7;
     const auto of = [](const Event& event, size_t less) {
       const std::string bytes = encode_event(event);
       return decode_event(static_cast<uint32_t>(event.index()),
@@ -101,6 +102,9 @@ class EventCodecTest : public CppUnit::TestFixture {
     };
     const Event started = ServerStarted{p};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
+    Parameters unthrottled = p;
+    unthrottled.throttle = 0;
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kThrottle)).parameters == unthrottled);
     Parameters old;
     old.job_policy = "fair-share-1998";
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLater)).parameters == old);

@@ -22,6 +22,7 @@ void Pool::State::adopt(const PolicyRecord& stored) {
   if (same) return;
   static_cast<PolicyChoice&>(parameters) = stored.choice;
   ledger.set_half_life(parameters.half_life);
+  ledger.set_throttle(parameters.throttle, parameters.throttle_span);
   policies.job = make_job_policy(parameters, ledger);
   jobs.follow(parameters);
 }

@@ -34,6 +34,8 @@ class PoliciesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_restored_brain_keeps_it);
   CPPUNIT_TEST(a_damaged_record_leaves_the_settings);
   CPPUNIT_TEST(charges_decay_under_any_policy);
+  CPPUNIT_TEST(the_throttle_passes_over_who_has_had_enough);
+  CPPUNIT_TEST(the_throttle_ends_with_its_setting);
   CPPUNIT_TEST_SUITE_END();
 
   // The jobs that a machine takes, each of which ends at once.
@@ -181,6 +183,57 @@ class PoliciesTest : public CppUnit::TestFixture {
     const UserRecord &ann = t.books.users["ann"], &bob = t.books.users["bob"];
     CPPUNIT_ASSERT(bob.usage > 1000);
     CPPUNIT_ASSERT_DOUBLES_EQUAL(1, (ann.usage + ann.charges) / (bob.usage + bob.charges), 0.02);
+  }
+
+  static Parameters two_in_a_minute() {
+    Parameters settings;
+    settings.throttle = 2;
+    settings.throttle_span = kMinute;
+    settings.lease = 60 * kMinute;
+    return settings;
+  }
+  static std::vector<JobId> running(const TestPool& t) {
+    std::vector<JobId> running;
+    const auto view = t.pool.machine(1);
+    for (const AttemptKey& key : view->running) running.push_back(key.job);
+    return running;
+  }
+
+  // ann has the first places, bob the next; the others of ann's come when the minute is over.
+  void the_throttle_passes_over_who_has_had_enough() {
+    TestPool t(two_in_a_minute());
+    t.join("curly", 5);
+    t.submit("ann", 4);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2}));
+    CPPUNIT_ASSERT_EQUAL(std::string("ann has been given 2 places, as many as the throttle allows: "
+                                     "the next in 60 s"),
+                         t.pool.why(3, t.now));
+    CPPUNIT_ASSERT(!t.pool.outlook(3, t.now));
+    t.pass(20 * kSecond);
+    // As much as ann's job needs, which waits beside an idle machine.
+    t.submit("bob", 1);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 5}));
+    Pool restored(two_in_a_minute());
+    CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+    CPPUNIT_ASSERT_EQUAL(testing::kStart + kMinute, *t.pool.next_deadline());
+    CPPUNIT_ASSERT(restored.next_deadline() == t.pool.next_deadline());
+    CPPUNIT_ASSERT(t.to_next_deadline());
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 3, 4, 5}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, t.books.users["ann"].placed);
+    CPPUNIT_ASSERT_EQUAL(t.now, t.books.users["ann"].placed_since);
+  }
+
+  void the_throttle_ends_with_its_setting() {
+    TestPool t(two_in_a_minute());
+    t.join("curly", 5);
+    t.submit("ann", 4);
+    PolicyChoice choice = two_in_a_minute();
+    choice.throttle = 3;
+    t.apply(PolicySet{choice, "root"});
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 3}));
+    t.apply(PolicySet{{}, "root"});
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 3, 4}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.books.users["ann"].placed);
   }
 };
 

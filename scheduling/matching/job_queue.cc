@@ -49,33 +49,35 @@ UserLine& JobQueue::line_for(Job& job) {
 }
 
 void JobQueue::settle(UserLine& line) {
+  if (line.user->throttled) return leave(line);
   const UserKey key = key_of(line);
   const Amounts& needs = line.jobs.bound().least;
-  if (key == line.key) {
+  if (line.stands && key == line.key) {
     if (needs == line.least) return;
     line.least = needs;
     return line.group->lines.refresh(line);
   }
-  line.group->lines.take(line);
+  const bool comes_back = !line.stands;
+  leave(line);
   line.key = key;
   line.least = needs;
   line.group->lines.add(line);
+  line.stands = true;
+  if (comes_back) note_new(*line.group, needs);
+}
+
+void JobQueue::leave(UserLine& line) {
+  if (line.stands) line.group->lines.take(line);
+  line.stands = false;
 }
 
 void JobQueue::add(Job& job, double order) {
   UserLine& line = line_for(job);
   job.line = &line;
   job.place.order = order;
-  const bool opens = line.jobs.empty();
   line.jobs.add(job);
-  if (opens) {
-    line.key = key_of(line);
-    line.least = line.jobs.bound().least;
-    line.group->lines.add(line);
-  } else {
-    settle(line);
-  }
-  note_new(*line.group, amounts_of(job.record.needs));
+  settle(line);
+  if (line.stands) note_new(*line.group, amounts_of(job.record.needs));
 }
 
 void JobQueue::note_new(Group& group, const Amounts& needs) {
@@ -93,12 +95,11 @@ void JobQueue::take(Job& job) {
   job.line = nullptr;
   line->jobs.take(job);
   if (!line->jobs.empty()) return settle(*line);
-  line->group->lines.take(*line);
+  leave(*line);
   std::erase_if(line->user->lines, [line](const auto& one) { return one.get() == line; });
 }
 
 void JobQueue::rekey(User& user) {
-  if (policies_.job->by_job()) return;
   for (const auto& line : user.lines) settle(*line);
 }
 

@@ -34,7 +34,7 @@ class JobQueue {
   // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
   void take(Job& job);
-  // The user's key may have changed.
+  // The user's key may have changed, or whether he is throttled: then none of his jobs is found.
   void rekey(User& user);
   // The keys of all users with jobs in these groups may have changed. O(lines), if their order has
   // not.
@@ -51,8 +51,9 @@ class JobQueue {
  private:
   UserKey key_of(const UserLine& line) const;
   UserLine& line_for(Job& job);
-  // The line's jobs have changed.
+  // The line's jobs, its user's key, or whether he is throttled, have changed.
   void settle(UserLine& line);
+  void leave(UserLine& line);
   void note_new(Group& group, const Amounts& needs);
   // The user's best job for the machine; `host`: of this one only.
   Job* best_of(const User& user, const Machine& machine, std::optional<uint32_t> host) const;

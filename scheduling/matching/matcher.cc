@@ -20,11 +20,8 @@ void Matcher::set_kind(Machine& machine) {
 
 void Matcher::rekey() {
   const Ledger::Moved& moved = ledger_.moved();
-  if (moved.all) {
-    queue_.rekey_all(suitability_);
-  } else {
-    for (User* user : moved.users) queue_.rekey(*user);
-  }
+  if (moved.all) queue_.rekey_all(suitability_);
+  for (User* user : moved.users) queue_.rekey(*user);
   ledger_.settle_moved();
 }
 

@@ -26,7 +26,8 @@ struct UserLine : TreeLinks<UserLine, Amounts> {
   // By which it stands in the group: the key, then the user's number and the host.
   UserKey key;
   uint64_t number = 0;
-  Amounts least;  // of its jobs
+  bool stands = false;  // in the group; not while the user is throttled
+  Amounts least;        // of its jobs
 };
 
 struct UserLineTraits {

@@ -306,6 +306,13 @@ std::string at_work(const Attempt& attempt, Micros now) {
   }
 }
 
+// "ann has been given 10 places, as many as the throttle allows: the next in 2 s"
+std::string throttled(const User& user, Micros now) {
+  return user.record.name + " has been given " + counted(user.record.placed, "place") +
+         ", as many as the throttle allows: the next in " +
+         std::to_string(std::max<Micros>(user.due - now + 999'999, 0) / 1'000'000) + " s";
+}
+
 }  // namespace
 
 std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked) const {
@@ -339,6 +346,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (memory_asked && *memory_asked < needs.memory)
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
+  if (job->user->throttled) return text + throttled(*job->user, now);
   text += none_idle(fit, amounts_of(needs));
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
@@ -369,7 +377,8 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
-  if (job->record.not_before > now || s.attempts.find(id) != nullptr) return std::nullopt;
+  const bool passed_over = job->record.not_before > now || job->user->throttled;
+  if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
   const Machines fit =
       fitting(in_the_pool(s), job->record.needs, job->demand->group->suits, Room::kNow, missing);

@@ -67,6 +67,8 @@ const std::vector<std::vector<std::string>>& steps() {
           "update jobs set has_started = 1 where exists (select 1 from attempts where "
           "attempts.job = jobs.id and attempts.started > 0)",
           "alter table batches add column on_never integer not null default 1",
+          "alter table users add column placed bigint not null default 0",
+          "alter table users add column placed_since bigint not null default 0",
       },
   };
   return kSteps;

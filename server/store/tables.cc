@@ -57,6 +57,8 @@ constinit const TableOf<PolicyRow> kPolicy = {
         column<&PolicyRow::choice, &PolicyChoice::turns_by_machine>("turns_by_machine"),
         column<&PolicyRow::choice, &PolicyChoice::charge_all>("charge_all"),
         column<&PolicyRow::choice, &PolicyChoice::drift>("drift"),
+        column<&PolicyRow::choice, &PolicyChoice::throttle>("throttle"),
+        column<&PolicyRow::choice, &PolicyChoice::throttle_span>("throttle_span"),
         column<&PolicyRow::since>("since"),
         column<&PolicyRow::by>("set_by"),
     },
@@ -77,6 +79,8 @@ constinit const TableOf<UserRecord> kUsers = {
         column<&UserRecord::index>("up_down_index"),
         column<&UserRecord::guaranteed>("guaranteed"),
         column<&UserRecord::drawn>("drawn"),
+        column<&UserRecord::placed>("placed"),
+        column<&UserRecord::placed_since>("placed_since"),
     },
 };
 

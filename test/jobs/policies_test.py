@@ -97,6 +97,34 @@ class Policies(unittest.TestCase):
             after = pool.sublet("admin", "policy", "--reset")
             self.assertEqual((after["parameters"], after["by"]), (before["parameters"], ""))
 
+    def test_a_throttle_keeps_jobs_waiting(self):
+        """Beside free slots; it goes on when the span is over, and when the throttle is off."""
+        with harness.Pool() as pool:
+            pool.start_server(["scheduling.throttle=2/h"])
+            pool.client("curly", slots=4).start()
+            pool.wait_machines(1)
+            gate = os.path.join(pool.folder, "gate")
+            jobs = pool.submit("--count", 4, "--", "sh", "-c",
+                               "until test -e %s; do sleep 0.02; done" % gate)
+            for job in jobs[:2]:
+                pool.wait_state(job, "running")
+            self.assertIn("given 2 places, as many as the throttle allows: the next in ",
+                          pool.run("why", jobs[2])[1])
+            self.assertEqual([pool.job_state(job) for job in jobs[2:]], ["waiting"] * 2)
+            pool.sublet("admin", "policy", "--set", "throttle=off")
+            for job in jobs[2:]:
+                pool.wait_state(job, "running")
+            said = pool.sublet("admin", "policy", "--set", "throttle=1/100 ms")
+            self.assertEqual(said["parameters"]["throttle"], "1/100 ms")
+            with open(gate, "w"):
+                pass
+            jobs += pool.submit("--count", 5, "--", "true")
+            for job in jobs:
+                pool.wait_state(job, "done")
+            decided = sorted(pool.attempts(job)[0]["decided_us"] for job in jobs[4:])
+            for earlier, later in zip(decided, decided[1:]):
+                self.assertGreaterEqual(later - earlier, 100_000)
+
     def test_a_priority_changes_while_it_waits(self):
         with harness.Pool() as pool:
             pool.start_server()
