@@ -58,6 +58,16 @@ JobId first_of(const Known& k, const std::string& name, bool by_formula) {
   return *best;
 }
 
+// Whether (3.4)'s priorities of these two are equal but for rounding: they were counted from
+// different instants.
+bool are_equal(const Known& k, JobId a, JobId b) {
+  const JobRecord &one = k.t.record(a), &other = k.t.record(b);
+  const double half_life = static_cast<double>(Parameters().half_life);
+  const double ratio = drifted(one, k.t.now, half_life) / drifted(other, k.t.now, half_life);
+  return one.priority == other.priority && one.share_priority_at != other.share_priority_at &&
+         std::abs(ratio - 1) < 1e-12;
+}
+
 std::set<std::string> users_waiting(const Known& k) {
   std::set<std::string> names;
   for (const JobId id : k.waiting) names.insert(k.user(id));
@@ -74,7 +84,8 @@ Allows smallest(bool by_formula, Rank rank) {
     const std::string& user = k.user(chosen);
     for (const std::string& other : users_waiting(k))
       if (rank(k, other) < rank(k, user)) return false;
-    return first_of(k, user, by_formula) == chosen;
+    const JobId first = first_of(k, user, by_formula);
+    return first == chosen || (by_formula && are_equal(k, first, chosen));
   };
 }
 
