@@ -102,8 +102,6 @@ std::optional<RelationBook::Consequence> RelationBook::next() {
   if (consequences_.empty()) return std::nullopt;
   const Consequence first = consequences_.front();
   consequences_.pop_front();
-  // Who waits for those that are removed is told by their ends.
-  if (first.never == OnNever::kHold) note_stuck(first.jobs);
   return first;
 }
 

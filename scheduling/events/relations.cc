@@ -27,6 +27,9 @@ void Pool::State::settle_relations() {
   while (const auto consequence = relations.next()) {
     for (Job* job : jobs.split_out(consequence->jobs)) {
       if (job->waits_for == nullptr) continue;
+      // Who waits for those that are removed is told by their ends.
+      if (consequence->never == OnNever::kHold)
+        relations.note_stuck({job->record.id, job->record.count});
       if (!consequence->never)
         jobs.make_ready(*job);
       else if (job->record.state == JobState::kWaiting || consequence->never == OnNever::kRemove)

@@ -30,6 +30,7 @@ class RelationsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_release_cannot_help);
   CPPUNIT_TEST(held_by_its_user_meanwhile);
   CPPUNIT_TEST(a_late_dependent_of_one_that_is_stuck);
+  CPPUNIT_TEST(who_ended_before_the_others_were_stuck);
   CPPUNIT_TEST(does_not_count_as_queued);
   CPPUNIT_TEST(restored);
   CPPUNIT_TEST(a_long_chain);
@@ -163,6 +164,21 @@ class RelationsTest : public CppUnit::TestFixture {
   }
 
   // Neither in the queue of its user nor in that of its host.
+  // Of an array that can never run, the job that was removed before is nobody's loss now.
+  void who_ended_before_the_others_were_stuck() {
+    t.join("moe", 1);
+    submit({job_after({}), job_after({{{1}, After::kDone}}, 3)});
+    t.apply(JobsRemoved{{4}});
+    submit({job_after({}), job_after({{{4, 2}, After::kStarted}})});
+    t.start(1);
+    t.end(1, EndReason::kExit);
+    CPPUNIT_ASSERT(t.state(2) == JobState::kHeld && t.state(3) == JobState::kHeld);
+    CPPUNIT_ASSERT_EQUAL(std::string("waits until jobs 4 to 5 have started (1 to go)"), why(6));
+    t.start(5);
+    t.end(5, EndReason::kDone);
+    CPPUNIT_ASSERT(is_placed(6));
+  }
+
   void does_not_count_as_queued() {
     submit({job_after({})});
     t.join("moe", 1);
