@@ -291,7 +291,7 @@ bool fits(const MachineView& m, const Requirements& n, const Amounts& reserved) 
          (n.platforms.empty() ||
           (" " + n.platforms + " ").find(" " + m.record.os + "/" + m.record.architecture + " ") !=
               std::string::npos) &&
-         meets(m.record, n.require) && has_room_for(m, asked);
+         n.cores <= m.record.cores && meets(m.record, n.require) && has_room_for(m, asked);
 }
 
 const RelationRecord* relation_of(const TestPool& t, JobId job) {

@@ -9,15 +9,19 @@ namespace sublet::scheduling {
 Amounts lent_by(const Machine& m) {
   const MachineRecord& record = m.record;
   Amounts lent;
-  // Its owner may have allowed more slots than there are cores.
-  lent.cores = std::max(record.cores, record.slots);
+  lent.cores = record.cores;
   lent.memory = record.memory;
   if (m.memory_free > 0) lent.memory = std::min(record.memory, m.memory_free + m.memory_used);
   lent.disk = std::min(record.disk, m.disk_free);
   return lent;
 }
 
-Amounts room_of(const Machine& machine) { return lent_by(machine) - machine.reserved; }
+Amounts room_of(const Machine& machine) {
+  const Amounts lent = lent_by(machine);
+  Amounts together = lent;
+  together.cores = std::max<uint64_t>(lent.cores, machine.record.slots);
+  return least(lent, together - machine.reserved);
+}
 
 MachineState state_of(const Machine& machine) {
   if (is_gone(machine)) return MachineState::kGone;

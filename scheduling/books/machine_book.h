@@ -46,11 +46,13 @@ struct Machine : Timed {
   bool rewritten = false;  // its record must be stored even if its state is unchanged
 };
 
-// What the machine has for jobs at present, with what they have reserved: all its cores, the disk
-// that it reports as free, and min(offered, reported as free + used by its jobs) of memory (design,
-// section 6). Only what they use of their reservations counts: the rest is promised to nobody.
+// What one job could have of the machine at present if there were no others: all its cores, the
+// disk that it reports as free, and min(offered, reported as free + used by its jobs) of memory
+// (design, section 6). Only what they use of their reservations counts: the rest is promised to
+// nobody.
 Amounts lent_by(const Machine& machine);
-// What is left of that for one more attempt.
+// What is left of that for one more attempt. There are as many cores as slots for all of them
+// together, at least, because an owner may allow more slots than there are cores.
 Amounts room_of(const Machine& machine);
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
