@@ -124,16 +124,14 @@ void JobQueue::rekey_all(const Suitability& suitability) {
   }
 }
 
-void JobQueue::sort_out(Group& group) {
+void JobQueue::sort_out(const std::map<std::string, User>& users) {
   std::vector<Job*> moving;
-  group.lines.walk([](const Amounts&) { return true; },
-                   [&](UserLine& line) {
-                     line.jobs.walk([&](Job& job) {
-                       if (job.demand->group != &group) moving.push_back(&job);
-                       return true;
-                     });
-                     return true;
-                   });
+  for (const auto& [name, user] : users)
+    for (const auto& line : user.lines)
+      line->jobs.walk([&](Job& job) {
+        if (job.demand->group != line->group) moving.push_back(&job);
+        return true;
+      });
   for (Job* job : moving) {
     const double order = job->place.order;
     take(*job);

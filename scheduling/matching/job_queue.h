@@ -4,7 +4,9 @@
 #ifndef SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 #define SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scheduling/matching/suitability.h"
@@ -39,8 +41,8 @@ class JobQueue {
   // The keys of all users with jobs in these groups may have changed. O(lines), if their order has
   // not.
   void rekey_all(const Suitability& suitability);
-  // Moves the jobs whose demands have left the group to their groups. O(jobs of the group).
-  void sort_out(Group& group);
+  // Moves the jobs whose demands are in other groups now. O(jobs).
+  void sort_out(const std::map<std::string, User>& users);
 
   // The job that gets this machine; null: no waiting job fits.
   Job* best_for(const Machine& machine);

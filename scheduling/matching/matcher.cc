@@ -12,9 +12,9 @@ namespace sublet::scheduling {
 
 void Matcher::set_kind(Machine& machine) {
   MachineKind* before = machine.kind;
-  std::vector<Group*> split;
+  bool split = false;
   machine.kind = suitability_.enter_kind(machine.record, split);
-  for (Group* group : split) queue_.sort_out(*group);
+  if (split) queue_.sort_out(ledger_.users());
   if (before != nullptr) suitability_.leave_kind(before);
 }
 

@@ -22,8 +22,10 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(requirements);
   CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(slots_are_one_bound_of_several);
+  CPPUNIT_TEST(more_slots_than_cores);
   CPPUNIT_TEST(memory_is_reserved);
   CPPUNIT_TEST(expressions_choose_machines);
+  CPPUNIT_TEST(a_new_kind_while_a_user_is_throttled);
   CPPUNIT_TEST(many_expressions_are_few_groups);
   CPPUNIT_TEST(refusal_pauses);
   CPPUNIT_TEST(reasons_are_kept);
@@ -201,6 +203,20 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(wider));
   }
 
+  void more_slots_than_cores() {
+    TestPool t;
+    const MachineId m = t.join({0, "m", "linux", "x86_64", 2, 4, 8ull << 30, 1ull << 40});
+    const JobId wide = t.submit("ann", 1, {{"", "", 3, 0, 0}, 0, 0});
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(wide));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine has 3 cores (largest: 2 on m)"),
+                         t.pool.why(wide, t.now));
+    const JobId all = t.submit("ann", 1, {{"", "", 2, 0, 0}, 0, 0});
+    const JobId narrow = t.submit("ann", 3);
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(all));
+    CPPUNIT_ASSERT_EQUAL(m, t.machine_of(narrow + 1));
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(narrow + 2));
+  }
+
   // Two of eight jobs of 12 GiB have room in 15 GiB and in 31, however the events come.
   void memory_is_reserved() {
     constexpr uint64_t kGiB = 1ull << 30;
@@ -263,6 +279,28 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(damaged));
     CPPUNIT_ASSERT_EQUAL(std::string("its requirement \"cores >=\" cannot be read"),
                          t.pool.why(damaged, t.now));
+  }
+
+  // A new kind of machine tells demands apart also for a user who is throttled at the time.
+  void a_new_kind_while_a_user_is_throttled() {
+    Parameters p;
+    p.throttle = 1;
+    p.throttle_span = 10 * kSecond;
+    TestPool t(p);
+    const auto join = [&](const char* name, const char* os) {
+      return t.join({0, name, os, "x86_64", 1, 1, 8ull << 30, 1ull << 40});
+    };
+    join("first", "linux");
+    t.submit("ann");  // it uses up her span
+    Submitted::Job plan9, amiga;
+    plan9.needs.os = "plan9";
+    amiga.needs.os = "amiga";
+    t.submit("ann", 1, amiga);
+    const JobId wants_plan9 = t.submit("ann", 1, plan9);
+    const MachineId second = join("second", "plan9");
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(wants_plan9));
+    CPPUNIT_ASSERT(t.to_next_deadline());
+    CPPUNIT_ASSERT_EQUAL(second, t.machine_of(wants_plan9));
   }
 
   // 10^5 different expressions of one user: few groups, and no decision looks at them all.

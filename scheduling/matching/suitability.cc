@@ -64,14 +64,14 @@ MachineKind Suitability::kind_of(const MachineRecord& record) {
   return kind;
 }
 
-MachineKind* Suitability::enter_kind(const MachineRecord& record, std::vector<Group*>& split) {
+MachineKind* Suitability::enter_kind(const MachineRecord& record, bool& split) {
   MachineKind wanted = kind_of(record);
   MachineKind*& kind = kinds_by_key_[key_of(wanted)];
   if (kind == nullptr) {
     wanted.index = kinds_.size();
     kinds_.push_back(std::make_unique<MachineKind>(std::move(wanted)));
     kind = kinds_.back().get();
-    split_groups(*kind, split);
+    split = split_groups(*kind);
   }
   ++kind->machines;
   return kind;
@@ -79,7 +79,7 @@ MachineKind* Suitability::enter_kind(const MachineRecord& record, std::vector<Gr
 
 // The demands of a group that a new kind suits part from the others: who are first in the order of
 // demands keep the group.
-void Suitability::split_groups(const MachineKind& kind, std::vector<Group*>& split) {
+bool Suitability::split_groups(const MachineKind& kind) {
   std::map<std::pair<Group*, bool>, Group*> parts;
   std::map<Group*, bool> kept;
   std::vector<std::unique_ptr<Group>> made;
@@ -92,7 +92,6 @@ void Suitability::split_groups(const MachineKind& kind, std::vector<Group*>& spl
       made.push_back(std::make_unique<Group>());
       part = made.back().get();
       part->suits = before->suits;
-      split.push_back(before);
     }
     demand.group = part;
     --before->demands;
@@ -109,6 +108,7 @@ void Suitability::split_groups(const MachineKind& kind, std::vector<Group*>& spl
     groups_.emplace(group->suits, std::move(group));
   }
   sort_groups();
+  return !made.empty();
 }
 
 // By their suits, which have changed.

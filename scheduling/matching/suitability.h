@@ -58,9 +58,9 @@ bool suits(const MachineKind& kind, const Demand& demand);
 
 class Suitability {
  public:
-  // The kind of one more machine, made if necessary: then `split` gets the groups from which
-  // demands have moved away. O(demands) if it is made.
-  MachineKind* enter_kind(const MachineRecord& record, std::vector<Group*>& split);
+  // The kind of one more machine, made if necessary: O(demands). `split`: so that demands have
+  // moved to other groups.
+  MachineKind* enter_kind(const MachineRecord& record, bool& split);
   // A kind without machines is forgotten.
   void leave_kind(MachineKind* kind);
   // The demand of one more job, made if necessary: O(kinds). It is forgotten, with its group, by
@@ -81,7 +81,7 @@ class Suitability {
   static MachineKind kind_of(const MachineRecord& record);
 
   Group* group_with(std::vector<bool> suits);
-  void split_groups(const MachineKind& kind, std::vector<Group*>& split);
+  bool split_groups(const MachineKind& kind);
   void sort_groups();
   std::vector<bool> suited(const Demand& demand) const;
   void acquaint(Group& group);
