@@ -7,6 +7,8 @@
 // - why: the sentence for a waiting job;
 // - tick: usage decays, and users are sorted anew.
 //
+// An eighth of the jobs need little memory, but more disk than any machine has free.
+//
 //   usage: bench-decide POLICY QUEUED MACHINES USERS GROUPS DECISIONS
 //
 // Prints {"decision_us": {"p50", "p99", "most"}, "misfit_us": ..., "why_us": ..., "tick_us": ...}.
@@ -101,6 +103,7 @@ class Large {
   Submitted::Job job(uint64_t k) const {
     Submitted::Job job;
     job.needs.memory = 2 * kGiB + k % 5 * (kGiB / 4);
+    if (k % 8 == 7) job.needs = {"", "", 0, 1 << 20, 900 * kGiB};  // too much of another thing
     if (s_.groups > 1) job.needs.require = "cores >= " + std::to_string(1 + k / 3 % s_.groups);
     return job;
   }

@@ -30,7 +30,9 @@ std::string problem_with(const PolicyChoice& choice) {
   if (problem.empty()) problem = unknown("machine_policy", choice.machine_policy, {"fifo-idle"});
   if (!problem.empty()) return problem;
   if (choice.half_life <= 0) return "half_life must be positive";
-  if (choice.throttle_span <= 0) return "throttle_span must be positive";
+  constexpr Micros kDay = 86'400'000'000;
+  if (choice.throttle_span <= 0 || choice.throttle_span > kDay)
+    return "throttle_span must be positive, and a day at most";
   if (!(choice.floor >= 0 && choice.floor <= 1)) return "floor must be 0 to 1";
   return "";
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "scheduling/events/event_codec.h"
 #include "scheduling/policies/job_policies.h"
@@ -281,17 +282,20 @@ bool meets(const MachineRecord& m, const std::string& require) {
   return require.empty() || std::find_if(kExpressions.begin(), kExpressions.end(), same)->holds(m);
 }
 
+bool suits(const MachineRecord& m, const Requirements& n) {
+  const std::string platform = " " + m.os + "/" + m.architecture + " ";
+  return (n.os.empty() || n.os == m.os) &&
+         (n.architecture.empty() || n.architecture == m.architecture) &&
+         (n.platforms.empty() || (" " + n.platforms + " ").find(platform) != std::string::npos) &&
+         n.cores <= m.cores && meets(m, n.require);
+}
+
 bool fits(const MachineView& m, const Requirements& n, const Amounts& reserved) {
   const Amounts with_it = {reserved.cores + std::max(n.cores, 1u), reserved.memory + n.memory,
                            reserved.disk + n.disk};
   const Amounts asked = {with_it.cores, n.memory > 0 ? with_it.memory : 0,
                          n.disk > 0 ? with_it.disk : 0};
-  return (n.os.empty() || n.os == m.record.os) &&
-         (n.architecture.empty() || n.architecture == m.record.architecture) &&
-         (n.platforms.empty() ||
-          (" " + n.platforms + " ").find(" " + m.record.os + "/" + m.record.architecture + " ") !=
-              std::string::npos) &&
-         n.cores <= m.record.cores && meets(m.record, n.require) && has_room_for(m, asked);
+  return suits(m.record, n) && has_room_for(m, asked);
 }
 
 const RelationRecord* relation_of(const TestPool& t, JobId job) {
@@ -400,6 +404,7 @@ void check_invariants(const TestPool& t) {
       const auto* start = std::get_if<StartAttempt>(&decision);
       if (start == nullptr || start->machine != m.record.id) continue;
       const Requirements& n = t.books.jobs.at(start->key.job).needs;
+      RC_ASSERT(suits(m.record, n));
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }
@@ -629,8 +634,14 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     t.join("m", 4);
     const JobId job = t.submit("ann", 3);
     Snapshot s = t.books.snapshot();
-    s.pool.next_job = 2;                      // too low
-    s.users[0].usage = -1;                    // must not be negative
+    s.pool.next_job = 2;       // too low
+    s.users[0].usage = -1;     // must not be negative
+    s.users[0].drawn = 1e300;  // nothing added to it would count
+    s.users[0].index = std::numeric_limits<int64_t>::max();
+    s.users[0].placed = 1;
+    s.users[0].placed_since = s.pool.now + 1;  // in the future
+    // Of jobs that are yet to be submitted.
+    s.relations.emplace_back().jobs = {job, 1000};
     s.jobs[0].share_priority = std::nan("");  // not a number
     s.attempts[0].key.attempt = 7;            // not the newest
     s.attempts[1].machine = 99;               // no such machine
@@ -638,7 +649,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     s.machines.push_back({0, "x", "", "", 1, 1, 0, 0, MachineState::kBusy, 0});
     Pool restored{Parameters()};
     const auto complaints = restored.restore(s);
-    CPPUNIT_ASSERT_EQUAL(size_t{9}, complaints.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{13}, complaints.size());
     CPPUNIT_ASSERT(restored.job(job)->state == JobState::kWaiting);
     CPPUNIT_ASSERT(restored.job(job + 1)->state == JobState::kWaiting);
     CPPUNIT_ASSERT(restored.job(job + 2)->state == JobState::kPlaced);

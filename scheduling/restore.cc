@@ -55,7 +55,8 @@ class Restorer {
   }
 
   void add_user(const UserRecord& row) {
-    for (std::string& sentence : s_.ledger.restore(row)) complain(std::move(sentence));
+    for (std::string& sentence : s_.ledger.restore(row, rows_.pool.now))
+      complain(std::move(sentence));
   }
 
   void add_machine(const MachineRecord& row) {
@@ -75,7 +76,9 @@ class Restorer {
   void add_relation(RelationRecord row) {
     const std::string name = "what job " + std::to_string(row.jobs.first) + " waits for";
     const JobId first = row.jobs.first;
-    if (first == 0 || row.jobs.count - 1 > std::numeric_limits<JobId>::max() - first || row.over)
+    // It was stored with its jobs.
+    const JobId next = std::max(rows_.pool.next_job, rows_.last_job + 1);
+    if (first == 0 || first >= next || row.jobs.count - 1 > next - 1 - first || row.over)
       return complain(name + " is left out: no valid jobs");
     Dependent* dependent = s_.relations.add(std::move(row));
     if (dependent == nullptr) return complain(name + " is left out: it is there twice");

@@ -236,6 +236,9 @@ void JobBook::ask_memory(Job& job, uint64_t memory) {
   const bool queued = job.line != nullptr;
   matcher_.queue().take(job);
   job.record.needs.memory = memory;
+  Demand* before = job.demand;
+  job.demand = matcher_.enter_demand(job.record.needs);
+  matcher_.leave_demand(before);
   if (queued) enqueue(job);
   touch(job);
 }

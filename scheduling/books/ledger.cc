@@ -15,6 +15,9 @@ constexpr double kSurplus = 3600;  // s
 // Numbers beyond this are damage: they must not run out.
 constexpr uint32_t kLargestNumber = 1u << 31;
 constexpr double kShareUnit = 1 << 20;
+// Beyond these is damage, too: one more would not be told from the last.
+constexpr double kLatestDraw = double{1ull << 40};
+constexpr int64_t kLargestIndex = int64_t{1} << 40;
 // To sort all of them anew costs less.
 constexpr size_t kManyMoved = 64;
 int64_t share_units(const User& user) { return std::llround(user.record.shares * kShareUnit); }
@@ -36,6 +39,7 @@ User& Ledger::user(const std::string& name) {
     user.record.number = ++last_number_;
     user.record.name = name;
     user.record.shares = default_shares_;
+    user.record.drawn = clock_;
     touched_.add(user);
   }
   return user;
@@ -226,7 +230,7 @@ double Ledger::decay(Micros since_last_tick) {
   return factor;
 }
 
-std::vector<std::string> Ledger::restore(const UserRecord& row) {
+std::vector<std::string> Ledger::restore(const UserRecord& row, Micros now) {
   std::vector<std::string> complaints;
   User& user = users_[row.name];
   UserRecord& record = user.record;
@@ -242,12 +246,21 @@ std::vector<std::string> Ledger::restore(const UserRecord& row) {
     complaints.push_back("user " + row.name + " had no valid balance: 0 used");
     record.owed = 0;
   }
-  if (!(row.drawn >= 0) || !std::isfinite(row.drawn)) {
+  if (!(row.drawn >= 0 && row.drawn <= kLatestDraw)) {
     complaints.push_back("user " + row.name + " had no valid draw: 0 used");
     record.drawn = 0;
   }
+  if (std::abs(row.index) > kLargestIndex) {
+    complaints.push_back("user " + row.name + " had no valid up-down index: 0 used");
+    record.index = 0;
+  }
+  if (row.placed > 0 && (row.placed_since <= 0 || row.placed_since > now)) {
+    complaints.push_back("user " + row.name + " had no valid span of the throttle: none used");
+    record.placed = 0;
+    record.placed_since = 0;
+  }
   clock_ = std::max(clock_, record.drawn);
-  if (row.placed > 0) resume_span(user);
+  if (record.placed > 0) resume_span(user);
   for (double* value : {&record.usage, &record.charges}) {
     const double least = value == &record.charges ? -record.usage : 0;
     if (*value >= least && std::isfinite(*value)) continue;

@@ -70,7 +70,7 @@ class Ledger {
   double decay(Micros since_last_tick);
   // Takes over a stored row; values that cannot be right are replaced. Returns a sentence
   // for each of those.
-  std::vector<std::string> restore(const UserRecord& row);
+  std::vector<std::string> restore(const UserRecord& row, Micros now);
   // After the rows: gives a number of his own to each user who has none.
   void number_restored();
 

@@ -1,7 +1,6 @@
 #include "scheduling/matching/job_line.h"
 
 #include "scheduling/books/job_book.h"
-#include "scheduling/hashed.h"
 
 namespace sublet::scheduling {
 
@@ -13,7 +12,7 @@ bool comes_before(const Job& a, const Job& b) {
 
 LinePlace& LineTraits::links(Job& job) { return job.place; }
 const LinePlace& LineTraits::links(const Job& job) { return job.place; }
-uint64_t LineTraits::rank(const Job& job) { return hashed(job.record.id); }
+uint64_t LineTraits::id(const Job& job) { return job.record.id; }
 LineBound LineTraits::bound(const Job& job) {
   return {amounts_of(job.record.needs), job.place.order};
 }

@@ -34,7 +34,7 @@ struct LineTraits {
   static LinePlace& links(Job& job);
   static const LinePlace& links(const Job& job);
   static bool before(const Job& a, const Job& b) { return comes_before(a, b); }
-  static uint64_t rank(const Job& job);
+  static uint64_t id(const Job& job);
   static LineBound bound(const Job& job);
   static LineBound join(const LineBound& a, const LineBound& b) {
     return {least(a.least, b.least), std::min(a.order, b.order)};
@@ -48,8 +48,9 @@ class JobLine {
   Job* first() const { return first_; }
   // Only when not empty.
   const LineBound& bound() const { return jobs_.bound(); }
-  // The first that needs no more than this; null: none. O(log jobs), except in lines
-  // where many jobs need too much of one thing only and many others of another only.
+  // The first that needs no more than this; null: none. O(log jobs), except where the least of
+  // each amount is within this, and many jobs need too much of one thing only and many others of
+  // another only; in a group all are of about the same size.
   Job* first_within(const Amounts& room) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);

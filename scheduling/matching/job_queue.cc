@@ -106,7 +106,7 @@ void JobQueue::rekey(User& user) {
 void JobQueue::rekey_all(const Suitability& suitability) {
   if (policies_.job->by_job()) return;
   std::vector<UserLine*> lines;
-  for (const auto& [suits, group] : suitability.groups()) {
+  for (const auto& [key, group] : suitability.groups()) {
     lines.clear();
     group->lines.walk([](const Amounts&) { return true; },
                       [&](UserLine& line) {

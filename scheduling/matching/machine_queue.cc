@@ -1,7 +1,6 @@
 #include "scheduling/matching/machine_queue.h"
 
 #include "scheduling/books/machine_book.h"
-#include "scheduling/hashed.h"
 #include "scheduling/matching/suitability.h"
 
 namespace sublet::scheduling {
@@ -11,7 +10,7 @@ const IdlePlace& IdleTraits::links(const Machine& machine) { return machine.plac
 bool IdleTraits::before(const Machine& a, const Machine& b) {
   return a.place.number < b.place.number;
 }
-uint64_t IdleTraits::rank(const Machine& machine) { return hashed(machine.record.id); }
+uint64_t IdleTraits::id(const Machine& machine) { return machine.record.id; }
 Amounts IdleTraits::bound(const Machine& machine) { return machine.place.room; }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {

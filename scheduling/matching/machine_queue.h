@@ -29,7 +29,7 @@ struct IdleTraits {
   static IdlePlace& links(Machine& machine);
   static const IdlePlace& links(const Machine& machine);
   static bool before(const Machine& a, const Machine& b);
-  static uint64_t rank(const Machine& machine);
+  static uint64_t id(const Machine& machine);
   static Amounts bound(const Machine& machine);
   static Amounts join(const Amounts& a, const Amounts& b) { return most(a, b); }
 };

@@ -28,9 +28,10 @@ void Matcher::rekey() {
 void Matcher::allocate(const Place& place) {
   rekey();
   if (idle_.changed().empty() && queue_.newly_queued().empty()) return;
+  std::vector<Search> searches = searches_for_new_jobs();
   uint64_t served = 0;
   while (!hosts_.requesting().empty()) {
-    Machine* m = next_to_serve(served);
+    Machine* m = next_to_serve(served, searches);
     if (m == nullptr) break;
     served = m->place.number;
     while (m->place.number != 0) {
@@ -45,23 +46,46 @@ void Matcher::allocate(const Place& place) {
   queue_.newly_queued().clear();
 }
 
+// One search for each kind with idle machines that suit new jobs.
+std::vector<Matcher::Search> Matcher::searches_for_new_jobs() {
+  std::vector<Search> searches;
+  for (const auto& kind : suitability_.kinds()) {
+    if (kind->idle.empty()) continue;
+    Search search{kind.get(), {}, nullptr, 0};
+    bool wanted = false;
+    for (const Group* group : queue_.newly_queued()) {
+      if (group->lines.empty() || !group->suits[kind->index]) continue;
+      search.least = wanted ? least(search.least, group->newly_least) : group->newly_least;
+      wanted = true;
+    }
+    if (!wanted) continue;
+    advance(search, 0);
+    if (search.next != nullptr) searches.push_back(search);
+  }
+  return searches;
+}
+
+void Matcher::advance(Search& search, uint64_t after) {
+  const Amounts& needs = search.least;
+  search.next =
+      search.kind->idle.first_behind([after](const Machine& m) { return m.place.number > after; },
+                                     [&](const Amounts& room) { return needs.within(room); },
+                                     [&](const Machine& m) { return needs.within(m.place.room); });
+  if (search.next != nullptr) search.place = search.next->place.number;
+}
+
 // The next machine towards the tail of IDLE that may fit a job: a changed one, or one with room
 // for a new job.
-Machine* Matcher::next_to_serve(uint64_t after) {
+Machine* Matcher::next_to_serve(uint64_t after, std::vector<Search>& searches) {
   Machine* next = nullptr;
   const auto it = idle_.changed().upper_bound(after);
   if (it != idle_.changed().end()) next = it->second;
-  const auto behind = [after](const Machine& m) { return m.place.number > after; };
-  for (const Group* group : queue_.newly_queued()) {
-    if (group->lines.empty()) continue;
-    const Amounts& needs = group->newly_least;
-    const auto may = [&](const Amounts& room) { return needs.within(room); };
-    const auto has_room = [&](const Machine& m) { return needs.within(m.place.room); };
-    for (const auto& kind : suitability_.kinds()) {
-      if (!group->suits[kind->index]) continue;
-      Machine* m = kind->idle.first_behind(behind, may, has_room);
-      if (m != nullptr && (next == nullptr || m->place.number < next->place.number)) next = m;
-    }
+  for (Search& search : searches) {
+    if (search.next == nullptr) continue;
+    // It was served, or has left IDLE.
+    if (search.place <= after || search.next->place.number != search.place) advance(search, after);
+    if (search.next != nullptr && (next == nullptr || search.place < next->place.number))
+      next = search.next;
   }
   return next;
 }

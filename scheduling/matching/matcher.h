@@ -50,7 +50,16 @@ class Matcher {
  private:
   // Moves the users whose keys have changed.
   void rekey();
-  Machine* next_to_serve(uint64_t after);
+  // For the next idle machine of this kind with room for the least of each that a new job needs.
+  struct Search {
+    MachineKind* kind = nullptr;
+    Amounts least;
+    Machine* next = nullptr;  // null: there is none any more
+    uint64_t place = 0;       // of `next`, when it was found
+  };
+  std::vector<Search> searches_for_new_jobs();
+  static void advance(Search& search, uint64_t after);
+  Machine* next_to_serve(uint64_t after, std::vector<Search>& searches);
 
   Ledger& ledger_;
   Suitability suitability_;

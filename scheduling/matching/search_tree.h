@@ -1,16 +1,16 @@
 // A sorted line whose first member with some property is found without a linear search: each
 // subtree knows a bound of its members' amounts, by which it is passed over. It is a treap whose
-// ranks derive from the members alone, so that equal histories give equal trees.
+// ranks nobody can foresee: who chooses the order of the members could make a chain of it.
 //
 // Intrusive: the links are in the members, which the tree does not own, and whose order and
-// bound may not change while they are in it, but for `refresh`.
+// bound may not change while they are in it, but for `refresh`. What is found does not depend on
+// the tree's shape, which is another one in each process.
 //
 // Traits:
 //   Node, Bound
 //   static TreeLinks<Node, Bound>& links(Node&)    also for const
 //   static bool before(const Node&, const Node&)   a strict order
-//   static uint64_t rank(const Node&)              hashed, so that the tree is balanced in any
-//                                                  order of arrival
+//   static uint64_t id(const Node&)                different for different members
 //   static Bound bound(const Node&)                of one member
 //   static Bound join(const Bound&, const Bound&)  of both
 #ifndef SUBLET_SCHEDULING_MATCHING_SEARCH_TREE_H_
@@ -28,6 +28,9 @@ struct TreeLinks {
   Node* right = nullptr;
   Bound bound{};  // of this member and all below it
 };
+
+// A member's rank in this process.
+uint64_t tree_rank(uint64_t id);
 
 template <typename Traits>
 class SearchTree {
@@ -59,7 +62,7 @@ class SearchTree {
     std::vector<Node*> spine;  // from the root to the right
     for (Node* node : sorted) {
       Node* below = nullptr;
-      while (!spine.empty() && Traits::rank(*node) > Traits::rank(*spine.back())) {
+      while (!spine.empty() && rank(*node) > rank(*spine.back())) {
         below = spine.back();
         update(*below);
         spine.pop_back();
@@ -90,6 +93,7 @@ class SearchTree {
   }
 
  private:
+  static uint64_t rank(const Node& node) { return tree_rank(Traits::id(node)); }
   static Node*& left(Node& node) { return Traits::links(node).left; }
   static Node*& right(Node& node) { return Traits::links(node).right; }
 
@@ -120,7 +124,7 @@ class SearchTree {
   static Node* merge(Node* a, Node* b) {
     if (a == nullptr) return b;
     if (b == nullptr) return a;
-    if (Traits::rank(*a) > Traits::rank(*b)) {
+    if (rank(*a) > rank(*b)) {
       right(*a) = merge(right(*a), b);
       update(*a);
       return a;
@@ -131,7 +135,7 @@ class SearchTree {
   }
 
   static void insert(Node*& top, Node& node) {
-    if (top == nullptr || Traits::rank(node) > Traits::rank(*top)) {
+    if (top == nullptr || rank(node) > rank(*top)) {
       split(top, node, left(node), right(node));
       top = &node;
     } else {

@@ -83,7 +83,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
   std::map<std::pair<Group*, bool>, Group*> parts;
   std::map<Group*, bool> kept;
   std::vector<std::unique_ptr<Group>> made;
-  for (auto& [asks, demand] : demands_) {
+  for (auto& [key, demand] : demands_) {
     Group* before = demand.group;
     const bool suited = suits(kind, demand);
     Group*& part = parts[{before, suited}];
@@ -92,6 +92,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
       made.push_back(std::make_unique<Group>());
       part = made.back().get();
       part->suits = before->suits;
+      part->size = before->size;
     }
     demand.group = part;
     --before->demands;
@@ -105,7 +106,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
   for (std::unique_ptr<Group>& group : made) {
     for (size_t i = 0; i < kind.index; ++i)
       if (group->suits[i]) kinds_[i]->groups.push_back(group.get());
-    groups_.emplace(group->suits, std::move(group));
+    groups_.emplace(key_of(*group), std::move(group));
   }
   sort_groups();
   return !made.empty();
@@ -113,10 +114,10 @@ bool Suitability::split_groups(const MachineKind& kind) {
 
 // By their suits, which have changed.
 void Suitability::sort_groups() {
-  std::multimap<std::vector<bool>, std::unique_ptr<Group>> sorted;
-  for (auto& [suits, group] : groups_) {
+  std::multimap<GroupKey, std::unique_ptr<Group>> sorted;
+  for (auto& [key, group] : groups_) {
     group->suits.resize(kinds_.size());
-    sorted.emplace(group->suits, std::move(group));
+    sorted.emplace(key_of(*group), std::move(group));
   }
   groups_ = std::move(sorted);
 }
@@ -129,20 +130,21 @@ void Suitability::leave_kind(MachineKind* kind) {
   kinds_[last]->index = at;
   std::swap(kinds_[at], kinds_[last]);
   kinds_.pop_back();
-  for (auto& [suits, group] : groups_) {
+  for (auto& [key, group] : groups_) {
     group->suits[at] = group->suits[last];
     group->suits.pop_back();
   }
   sort_groups();
 }
 
-Group* Suitability::group_with(std::vector<bool> suits) {
-  const auto found = groups_.find(suits);
+Group* Suitability::group_with(const GroupKey& key) {
+  const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
   auto group = std::make_unique<Group>();
-  group->suits = suits;
+  group->suits = key.first;
+  group->size = key.second;
   acquaint(*group);
-  return groups_.emplace(std::move(suits), std::move(group))->second.get();
+  return groups_.emplace(key, std::move(group))->second.get();
 }
 
 void Suitability::acquaint(Group& group) {
@@ -151,13 +153,14 @@ void Suitability::acquaint(Group& group) {
 }
 
 Demand* Suitability::enter_demand(const Requirements& needs) {
-  const auto [it, made] = demands_.try_emplace(without_amounts(needs));
+  const auto [it, made] =
+      demands_.try_emplace({without_amounts(needs), size_of(amounts_of(needs))});
   Demand& demand = it->second;
   ++demand.jobs;
   if (!made) return &demand;
-  demand.asks = it->first;
+  std::tie(demand.asks, demand.size) = it->first;
   demand.require = parsed(demand.asks.require);
-  demand.group = group_with(suited(demand));
+  demand.group = group_with({suited(demand), demand.size});
   ++demand.group->demands;
   return &demand;
 }
@@ -185,7 +188,7 @@ void Suitability::forget_spare() {
   for (Demand* demand : spare_) {
     if (demand->jobs > 0) continue;
     Group* group = demand->group;
-    demands_.erase(demands_.find(demand->asks));
+    demands_.erase(demands_.find({demand->asks, demand->size}));
     if (--group->demands == 0) forget(group);
   }
   spare_.clear();
@@ -194,7 +197,7 @@ void Suitability::forget_spare() {
 void Suitability::forget(Group* group) {
   for (const auto& kind : kinds_)
     if (group->suits[kind->index]) std::erase(kind->groups, group);
-  auto [it, end] = groups_.equal_range(group->suits);
+  auto [it, end] = groups_.equal_range(key_of(*group));
   it = std::find_if(it, end, [group](const auto& entry) { return entry.second.get() == group; });
   groups_.erase(it);
 }

@@ -1,16 +1,19 @@
-// Which machines suit which jobs, amounts apart. Machines that no job tells apart are of one
-// kind; jobs that ask for the same are one demand; and demands that the same kinds suit form one
-// group. So there are few groups however many demands differ, and a decision evaluates none.
+// Which machines suit which jobs. Machines that no job tells apart, amounts aside, are of one kind;
+// jobs that ask for the same, and for amounts of the same size, are one demand; and demands of one
+// size that the same kinds suit form one group. So there are few groups however many demands
+// differ, and a decision evaluates none.
 //
 // Private to the brain; owned by the matcher; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_SUITABILITY_H_
 #define SUBLET_SCHEDULING_MATCHING_SUITABILITY_H_
 
+#include <bit>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "rules/rule.h"
@@ -33,18 +36,28 @@ struct MachineKind {
   IdleLine idle;               // its part of IDLE
 };
 
+// The size of what a job needs: each amount as a power of two, of memory and disk in units of
+// 64 MiB. So a machine has room for all jobs of a size, or lacks something that they all need at
+// least half of.
+inline uint32_t size_of(const Amounts& needs) {
+  const auto power = [](uint64_t amount) { return static_cast<uint32_t>(std::bit_width(amount)); };
+  return power(needs.cores) << 16 | power(needs.memory >> 26) << 8 | power(needs.disk >> 26);
+}
+
 // What jobs ask of a machine's kind.
 struct Demand {
   Requirements asks;  // without amounts
+  uint32_t size = 0;  // of the amounts
   // None: nothing is asked, or the stored text is damaged, and then no machine suits it.
   std::optional<rules::Rule> require;
   uint64_t jobs = 0;  // live ones, an array counts once
   Group* group = nullptr;
 };
 
-// The demands that the same kinds suit, and the jobs that wait with them.
+// The demands of one size that the same kinds suit, and the jobs that wait with them.
 struct Group {
   std::vector<bool> suits;  // by MachineKind::index
+  uint32_t size = 0;
   uint64_t demands = 0;
   LineTree lines;  // one for each user
   // Jobs were added that may fit an idle machine, none of which needs less than this; IDLE has
@@ -73,14 +86,16 @@ class Suitability {
 
   // Without gaps; in no particular order.
   const std::vector<std::unique_ptr<MachineKind>>& kinds() const { return kinds_; }
-  const std::multimap<std::vector<bool>, std::unique_ptr<Group>>& groups() const { return groups_; }
+  using GroupKey = std::pair<std::vector<bool>, uint32_t>;
+  const std::multimap<GroupKey, std::unique_ptr<Group>>& groups() const { return groups_; }
 
  private:
   using KindKey = std::tuple<std::string, std::string, uint64_t, uint64_t, uint32_t>;
   static KindKey key_of(const MachineKind& kind);
   static MachineKind kind_of(const MachineRecord& record);
 
-  Group* group_with(std::vector<bool> suits);
+  static GroupKey key_of(const Group& group) { return {group.suits, group.size}; }
+  Group* group_with(const GroupKey& key);
   bool split_groups(const MachineKind& kind);
   void sort_groups();
   std::vector<bool> suited(const Demand& demand) const;
@@ -89,9 +104,9 @@ class Suitability {
 
   std::vector<std::unique_ptr<MachineKind>> kinds_;
   std::map<KindKey, MachineKind*> kinds_by_key_;
-  std::map<Requirements, Demand> demands_;
-  // By Group::suits; after a kind was forgotten, several may be equal.
-  std::multimap<std::vector<bool>, std::unique_ptr<Group>> groups_;
+  std::map<std::pair<Requirements, uint32_t>, Demand> demands_;
+  // By suits and size; after a kind was forgotten, several may be equal.
+  std::multimap<GroupKey, std::unique_ptr<Group>> groups_;
   std::vector<Demand*> spare_;
 };
 

@@ -5,9 +5,7 @@
 #define SUBLET_SCHEDULING_MATCHING_USER_LINE_H_
 
 #include <cstdint>
-#include <tuple>
 
-#include "scheduling/hashed.h"
 #include "scheduling/matching/job_line.h"
 #include "scheduling/policies/user_key.h"
 
@@ -38,7 +36,7 @@ struct UserLineTraits {
   static bool before(const UserLine& a, const UserLine& b) {
     return a.key != b.key ? a.key < b.key : a.number < b.number;
   }
-  static uint64_t rank(const UserLine& line) { return hashed(line.number); }
+  static uint64_t id(const UserLine& line) { return line.number; }
   static Amounts bound(const UserLine& line) { return line.least; }
   static Amounts join(const Amounts& a, const Amounts& b) { return scheduling::least(a, b); }
 };

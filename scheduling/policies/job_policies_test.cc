@@ -240,6 +240,7 @@ class JobPoliciesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(each_has_a_rule);
   CPPUNIT_TEST(the_chosen_is_the_best);
   CPPUNIT_TEST(random_serves_all_alike);
+  CPPUNIT_TEST(the_clock_of_draws_is_stored);
   CPPUNIT_TEST(an_unknown_one_is_refused);
   CPPUNIT_TEST_SUITE_END();
 
@@ -277,6 +278,24 @@ class JobPoliciesTest : public CppUnit::TestFixture {
     }
     for (const auto& [user, count] : served)
       CPPUNIT_ASSERT_MESSAGE(user + " " + std::to_string(count), std::abs(count - 1000) < 130);
+  }
+
+  // The clock of the draws is in the users' records, and never goes back, though users are
+  // forgotten and come again.
+  void the_clock_of_draws_is_stored() {
+    Parameters p;
+    p.job_policy = "random";
+    TestPool t(p);
+    t.join("m");
+    double clock = 0;
+    for (int i = 0; i < 30; ++i) {
+      const JobId job = t.submit(std::string(1, static_cast<char>('a' + i % 3)));
+      t.end(job, EndReason::kDone);
+      double latest = 0;
+      for (const auto& [name, user] : t.books.users) latest = std::max(latest, user.drawn);
+      CPPUNIT_ASSERT(latest > clock);
+      clock = latest;
+    }
   }
 
   void an_unknown_one_is_refused() {

@@ -258,11 +258,11 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     line.jobs.walk(count);
     return looked_at <= kLookedAt;
   };
-  std::set<const Group*> groups;
+  std::set<const Group*> seen;
   for (const Offer& offer : offers)
-    groups.insert(offer.kind->groups.begin(), offer.kind->groups.end());
-  for (const Group* group : groups)
-    if (!group->lines.walk([](const Amounts&) { return true; }, count_line)) break;
+    for (const Group* group : offer.kind->groups)
+      if (seen.insert(group).second && looked_at <= kLookedAt)
+        group->lines.walk([](const Amounts&) { return true; }, count_line);
   return ahead;
 }
 
