@@ -4,6 +4,7 @@
 //
 // - decision: a machine reports enough memory for one job, and gets the best that fits it;
 // - misfit: a job is submitted that fits no machine;
+// - choice: a job is submitted that every machine fits, and "best-fit" compares 64 of them;
 // - why: the sentence for a waiting job;
 // - tick: usage decays, and users are sorted anew.
 //
@@ -11,7 +12,8 @@
 //
 //   usage: bench-decide POLICY QUEUED MACHINES USERS GROUPS DECISIONS
 //
-// Prints {"decision_us": {"p50", "p99", "most"}, "misfit_us": ..., "why_us": ..., "tick_us": ...}.
+// Prints {"decision_us": {"p50", "p99", "most"}, "misfit_us": ..., "choice_us": ..., "why_us": ...,
+// "tick_us": ...}.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -87,6 +89,15 @@ class Large {
     if (!outcome.decisions.empty()) throw std::logic_error("a job fitted");
   }
 
+  // It ends at once. What else is measured leaves no choice of machines.
+  void choose(uint64_t k, Series& series) {
+    Submitted s{1, user(k), "desk", {{}}};
+    Outcome outcome;
+    series.time([&] { outcome = pool_.apply(s, now_); });
+    const StartAttempt start = std::get<StartAttempt>(outcome.decisions.at(0));
+    pool_.apply(AttemptEnded{start.key, start.machine, EndReason::kDone, "", 1, -1, 1}, now_);
+  }
+
   void why(uint64_t k, Series& series) {
     const JobId id = s_.users + 1 + k * 104729 % (s_.queued / s_.users * s_.users);
     series.time([&] { length_ += pool_.why(id, now_).size(); });
@@ -158,14 +169,16 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) { return std::strtoull(argv[i], nullptr, 10); };
   Parameters parameters;
   parameters.job_policy = argv[1];
+  parameters.machine_policy = "best-fit";
   // Machines are silent after a lease: they are to stay.
   parameters.lease = Micros{1} << 50;
   const Setting setting{number(2), number(3), number(4), number(5), number(6)};
   Large pool(parameters, setting);
-  Series decisions, misfits, whys, ticks;
+  Series decisions, misfits, choices, whys, ticks;
   for (uint64_t k = 0; k < setting.decisions; ++k) {
     pool.decide(k, decisions);
     pool.misfit(k, misfits);
+    pool.choose(k, choices);
     pool.why(k, whys);
     if (k % 100 == 99) pool.tick(ticks);
   }
@@ -173,6 +186,7 @@ int main(int argc, char** argv) {
   std::printf("{");
   decisions.print("decision_us", ", ");
   misfits.print("misfit_us", ", ");
+  choices.print("choice_us", ", ");
   whys.print("why_us", ", ");
   ticks.print("tick_us", "}\n");
   return 0;

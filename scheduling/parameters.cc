@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scheduling/policies/job_policies.h"
+#include "scheduling/policies/machine_policies.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -27,8 +28,10 @@ bool same_when_fixed(const Parameters& a, const Parameters& b) {
 
 std::string problem_with(const PolicyChoice& choice) {
   std::string problem = unknown("job_policy", choice.job_policy, known_job_policies());
-  if (problem.empty()) problem = unknown("machine_policy", choice.machine_policy, {"fifo-idle"});
+  if (problem.empty())
+    problem = unknown("machine_policy", choice.machine_policy, known_machine_policies());
   if (!problem.empty()) return problem;
+  if (choice.candidates == 0) return "candidates must be positive";
   if (choice.half_life <= 0) return "half_life must be positive";
   constexpr Micros kDay = 86'400'000'000;
   if (choice.throttle_span <= 0 || choice.throttle_span > kDay)

@@ -16,6 +16,7 @@ namespace sublet::scheduling {
 struct PolicyChoice {
   std::string job_policy = "fair-share";       // which job next
   std::string machine_policy = "fifo-idle";    // which machine
+  uint64_t candidates = 64;                    // machines that are compared for a job
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
   // fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee.
   double floor = 0.25;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "scheduling/policies/job_policies.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
@@ -11,7 +10,7 @@ Pool::State::State(const Parameters& p)
     : parameters(p),
       policy{p, 0, ""},
       ledger(p),
-      policies{make_job_policy(p, ledger)},
+      policies(make_policies(p, ledger)),
       matcher(policies, ledger),
       attempts(p, ledger, due, changes),
       relations(changes),

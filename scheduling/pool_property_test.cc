@@ -9,7 +9,9 @@
 #include <limits>
 
 #include "scheduling/events/event_codec.h"
+#include "scheduling/hashed.h"
 #include "scheduling/policies/job_policies.h"
+#include "scheduling/policies/machine_policies.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -34,6 +36,10 @@ constexpr std::array<Expression, 4> kExpressions = {{
 
 Parameters some_parameters(uint32_t bits) {
   Parameters p;
+  const std::vector<std::string> machine_policies = known_machine_policies();
+  const uint64_t more_bits = hashed(bits);
+  p.machine_policy = machine_policies[more_bits % machine_policies.size()];
+  p.candidates = 1 + more_bits / 1024 % 4;
   const std::vector<std::string> policies = known_job_policies();
   p.job_policy = policies[bits / 32 % policies.size()];
   p.half_life = (bits & 1024 ? 100 : 300) * kSecond;

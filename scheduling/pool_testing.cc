@@ -79,9 +79,9 @@ struct ToText {
   }
   std::string operator()(const PolicyRecord& r) const {
     const PolicyChoice& c = r.choice;
-    return line("policy", c.job_policy, c.machine_policy, c.half_life, c.floor, c.cost_cpu,
-                c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift, c.throttle,
-                c.throttle_span, r.since, r.by);
+    return line("policy", c.job_policy, c.machine_policy, c.candidates, c.half_life, c.floor,
+                c.cost_cpu, c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift,
+                c.throttle, c.throttle_span, r.since, r.by);
   }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);

@@ -20,7 +20,7 @@
 #include "scheduling/books/relation_book.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/matcher.h"
-#include "scheduling/policies/job_policy.h"
+#include "scheduling/policies/policies.h"
 #include "scheduling/pool.h"
 
 namespace sublet::scheduling {

@@ -150,9 +150,18 @@ class AdministrationTest : public testing::ServicesFixture {
                     "a number from 0 to 1"),
         refused({{"floor", "2"}}));
     CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.invalid: setting \"scheduling.machines=nearest\": "
+                    "\"scheduling.machines\" must be one of \"fifo-idle\" \"longest-free\" "
+                    "\"best-fit\" \"random\""),
+        refused({{"machines", "nearest"}}));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.invalid: setting \"scheduling.candidates=0\": "
+                    "\"scheduling.candidates\" must be a whole number from 1 to 10000"),
+        refused({{"candidates", "0"}}));
+    CPPUNIT_ASSERT_EQUAL(
         std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
-                    "jobs, machines, half_life, floor, cost, initial_priority, turns, charge, "
-                    "drift, throttle"),
+                    "jobs, machines, candidates, half_life, floor, cost, initial_priority, "
+                    "turns, charge, drift, throttle"),
         refused({{"lease", "30 s"}}));
     for (const char* word : {"10", "10/", "/s", "0/s", "x/s", "10/y", "10/2 d", "1000001/s", ""})
       CPPUNIT_ASSERT_EQUAL(
@@ -165,6 +174,8 @@ class AdministrationTest : public testing::ServicesFixture {
   void words_mean_what_they_say() {
     scheduling::PolicyChoice odd;
     odd.job_policy = "up-down";
+    odd.machine_policy = "best-fit";
+    odd.candidates = 1000;
     odd.half_life = 90'061'001'000;  // as text, "1 d 1 h"
     odd.floor = 1.0 / 3;
     odd.cost_cpu = odd.initial_priority_zero = odd.turns_by_machine = odd.charge_all = true;
@@ -179,7 +190,7 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("10/s"), throttle_of("10/1"));
     CPPUNIT_ASSERT_EQUAL(std::string("2/min"), throttle_of("2/60 s"));
     CPPUNIT_ASSERT_EQUAL(std::string("off"), throttle_of("off"));
-    CPPUNIT_ASSERT(words_of({}).at(2) == std::pair(std::string("half_life"), std::string("1 d")));
+    CPPUNIT_ASSERT(words_of({}).at(3) == std::pair(std::string("half_life"), std::string("1 d")));
   }
 
   void a_machine_is_drained_and_resumed() {

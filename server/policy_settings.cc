@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "scheduling/policies/job_policies.h"
+#include "scheduling/policies/machine_policies.h"
 #include "scheduling/queries/text.h"
 #include "server/refusal.h"
 
@@ -72,9 +73,18 @@ const std::vector<PolicySetting>& policy_settings() {
       {"jobs", one_of(scheduling::known_job_policies(), "the policy that chooses the next job"),
        [](S s, P p) { p.job_policy = s.text("scheduling.jobs"); },
        [](C p) { return p.job_policy; }},
-      {"machines", one_of({"fifo-idle"}, "the policy that chooses the machine"),
+      {"machines",
+       one_of(scheduling::known_machine_policies(), "the policy that chooses the machine"),
        [](S s, P p) { p.machine_policy = s.text("scheduling.machines"); },
        [](C p) { return p.machine_policy; }},
+      {"candidates",
+       {.type = T::integer,
+        .default_value = "64",
+        .min = 1,
+        .max = 10'000,
+        .doc = "how many idle machines that fit a job are compared"},
+       [](S s, P p) { p.candidates = static_cast<uint64_t>(s.integer("scheduling.candidates")); },
+       [](C p) { return std::to_string(p.candidates); }},
       {"half_life",
        {.type = T::duration,
         .default_value = "24 h",

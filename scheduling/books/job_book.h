@@ -19,7 +19,7 @@
 #include "scheduling/books/ledger.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/job_line.h"
-#include "scheduling/policies/job_policy.h"
+#include "scheduling/policies/policies.h"
 
 namespace sublet::scheduling {
 

@@ -5,6 +5,14 @@
 #include "scheduling/matching/matcher.h"
 
 namespace sublet::scheduling {
+namespace {
+
+void note_owner(Machine& machine, bool away, Micros now) {
+  if (away != machine.away) machine.away_since = away ? now : 0;
+  machine.away = away;
+}
+
+}  // namespace
 
 Amounts lent_by(const Machine& m) {
   const MachineRecord& record = m.record;
@@ -87,7 +95,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               changes_.now(),
               m.record.draining};
   matcher_.set_kind(m);
-  m.away = false;
+  note_owner(m, false, changes_.now());
   m.silent = false;
   m.memory_free = 0;
   m.disk_free = event.disk;
@@ -101,7 +109,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
 }
 
 void MachineBook::report(Machine& m, const MachineReported& report) {
-  m.away = report.away;
+  note_owner(m, report.away, changes_.now());
   m.memory_free = report.memory_free;
   m.disk_free = report.disk_free;
   m.paused_until = 0;  // the reason for the refusal may no longer hold
@@ -112,7 +120,7 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
 }
 
 void MachineBook::withdraw(Machine& m) {
-  m.away = false;
+  note_owner(m, false, changes_.now());
   m.silent = false;
   m.paused_until = 0;
   m.record.state = MachineState::kGone;
@@ -166,7 +174,7 @@ void MachineBook::restart() {
   for (auto& [id, m] : machines_) {
     if (is_gone(m)) continue;
     matcher_.idle().remove(m);
-    m.away = false;
+    note_owner(m, false, changes_.now());
     m.silent = false;
     m.memory_free = 0;
     m.disk_free = m.record.disk;
@@ -180,6 +188,7 @@ void MachineBook::restart() {
 void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
   matcher_.idle().remove(m);
   m.away = known.away;
+  m.away_since = known.away_since;
   m.silent = known.silent;
   m.memory_free = known.memory_free;
   m.disk_free = known.disk_free;

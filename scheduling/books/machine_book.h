@@ -28,7 +28,8 @@ class Matcher;
 struct Machine : Timed {
   MachineRecord record;
   MachineKind* kind = nullptr;
-  bool away = false;  // whether the owner is away, from the last report
+  bool away = false;      // whether the owner is away, from the last report
+  Micros away_since = 0;  // as far as is known; 0: the owner is not away
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;

@@ -11,7 +11,7 @@ Anchored Pool::anchor() const {
   anchor.parameters = s.parameters;
   for (const auto& [id, m] : s.machines.all())
     anchor.machines.push_back({id, m.away, m.silent, m.memory_free, m.disk_free, m.last_contact,
-                               m.paused_until, m.registration});
+                               m.paused_until, m.registration, m.away_since});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,

@@ -60,8 +60,7 @@ void Pool::State::place(Job& job, Machine& m) {
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {
   return "first in the queue: " + policies.job->standing(*job.user, job.record, changes.now()) +
-         "; machine " + m.record.name + " idle for " +
-         std::to_string((changes.now() - m.idle_since) / 1'000'000) + " s";
+         "; machine " + m.record.name + policies.machine->reason(job, m, changes.now());
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.

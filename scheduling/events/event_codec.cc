@@ -279,6 +279,7 @@ void fields(A& a, ServerStarted& e) {
     if (!e.parameters) e.parameters.emplace();
     fields(a, *e.parameters);
     later_fields(a, *e.parameters);
+    a.tail(true, [&] { a.field(e.parameters->candidates); });
   });
 }
 template <typename A>
@@ -316,6 +317,10 @@ void fields(A& a, Anchored& e) {
   later_fields(a, e.parameters);
   a.tail(true, [&] {
     for (auto& attempt : e.attempts) a.field(attempt.memory_used);
+  });
+  a.tail(true, [&] {
+    a.field(e.parameters.candidates);
+    for (auto& m : e.machines) a.field(m.away_since);
   });
 }
 
@@ -362,6 +367,7 @@ template <typename A>
 void fields(A& a, PolicySet& e) {
   a.field(e.by);
   fields(a, e.choice);
+  a.tail(true, [&] { a.field(e.choice.candidates); });
 }
 
 template <size_t I = 0>

@@ -198,6 +198,7 @@ struct Anchored {
     Micros last_contact = 0;
     Micros paused_until = 0;
     uint32_t registration = 0;
+    Micros away_since = 0;
   };
   struct Idle {
     MachineId machine = 0;

@@ -1,5 +1,4 @@
 // Other policies take over while the brain runs.
-#include "scheduling/policies/job_policies.h"
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
@@ -23,7 +22,7 @@ void Pool::State::adopt(const PolicyRecord& stored) {
   static_cast<PolicyChoice&>(parameters) = stored.choice;
   ledger.set_half_life(parameters.half_life);
   ledger.set_throttle(parameters.throttle, parameters.throttle_span);
-  policies.job = make_job_policy(parameters, ledger);
+  policies = make_policies(parameters, ledger);
   jobs.follow(parameters);
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "scheduling/matching/suitability.h"
-#include "scheduling/policies/job_policy.h"
+#include "scheduling/policies/policies.h"
 
 namespace sublet::scheduling {
 
@@ -49,6 +49,7 @@ class JobQueue {
 
   // Groups with newly queued jobs that idle machines have not been searched for yet.
   std::vector<Group*>& newly_queued() { return newly_queued_; }
+  const std::vector<Group*>& newly_queued() const { return newly_queued_; }
 
  private:
   UserKey key_of(const UserLine& line) const;

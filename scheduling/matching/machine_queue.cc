@@ -11,7 +11,7 @@ bool IdleTraits::before(const Machine& a, const Machine& b) {
   return a.place.number < b.place.number;
 }
 uint64_t IdleTraits::id(const Machine& machine) { return machine.record.id; }
-Amounts IdleTraits::bound(const Machine& machine) { return machine.place.room; }
+IdleBound IdleTraits::bound(const Machine& machine) { return {machine.place.room, 1}; }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
   // A paused machine is idle but must get no orders, so it is not in the queue.

@@ -17,21 +17,29 @@ namespace sublet::scheduling {
 
 struct Machine;
 
+// Of several machines: the most room, each amount apart, and how many they are.
+struct IdleBound {
+  Amounts room;
+  uint64_t members = 0;
+};
+
 // A machine's place in IDLE, and the room that it has there.
-struct IdlePlace : TreeLinks<Machine, Amounts> {
+struct IdlePlace : TreeLinks<Machine, IdleBound> {
   uint64_t number = 0;  // smaller is nearer to the head; 0: it is not in IDLE
   Amounts room;         // for one more attempt
 };
 
 struct IdleTraits {
   using Node = Machine;
-  using Bound = Amounts;
+  using Bound = IdleBound;
   static IdlePlace& links(Machine& machine);
   static const IdlePlace& links(const Machine& machine);
   static bool before(const Machine& a, const Machine& b);
   static uint64_t id(const Machine& machine);
-  static Amounts bound(const Machine& machine);
-  static Amounts join(const Amounts& a, const Amounts& b) { return most(a, b); }
+  static IdleBound bound(const Machine& machine);
+  static IdleBound join(const IdleBound& a, const IdleBound& b) {
+    return {most(a.room, b.room), a.members + b.members};
+  }
 };
 using IdleLine = SearchTree<IdleTraits>;
 

@@ -1,12 +1,14 @@
-// IDLE is served from its head: each machine gets the best waiting job that fits it
-// (JobQueue::best_for), or keeps its position if none does. Only possible changes are
-// considered: machines that have changed, and, for groups with new jobs, the idle machines with
+// IDLE is served from its head: for each machine the best waiting job that fits it is found
+// (JobQueue::best_for), which gets this machine or another that it fits as well
+// (matching/machine_choice.h); if none fits, the machine keeps its position. Only possible changes
+// are considered: machines that have changed, and, for groups with new jobs, the idle machines with
 // room for the least of them. So no decision scans the queue, and after each apply no waiting job
 // fits an idle machine.
 #include "scheduling/matching/matcher.h"
 
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
+#include "scheduling/matching/machine_choice.h"
 
 namespace sublet::scheduling {
 
@@ -37,7 +39,7 @@ void Matcher::allocate(const Place& place) {
     while (m->place.number != 0) {
       Job* job = queue_.best_for(*m);
       if (job == nullptr) break;
-      place(*job, *m);
+      place(*job, choose_machine(policies_, suitability_, *job, *m));
       rekey();
     }
   }
@@ -47,30 +49,38 @@ void Matcher::allocate(const Place& place) {
 }
 
 // One search for each kind with idle machines that suit new jobs.
-std::vector<Matcher::Search> Matcher::searches_for_new_jobs() {
+std::vector<Matcher::Search> Matcher::searches_for_new_jobs() const {
   std::vector<Search> searches;
+  if (queue_.newly_queued().empty()) return searches;
   for (const auto& kind : suitability_.kinds()) {
     if (kind->idle.empty()) continue;
-    Search search{kind.get(), {}, nullptr, 0};
-    bool wanted = false;
-    for (const Group* group : queue_.newly_queued()) {
-      if (group->lines.empty() || !group->suits[kind->index]) continue;
-      search.least = wanted ? least(search.least, group->newly_least) : group->newly_least;
-      wanted = true;
-    }
-    if (!wanted) continue;
+    Search search{kind.get(), nullptr, 0};
     advance(search, 0);
     if (search.next != nullptr) searches.push_back(search);
   }
   return searches;
 }
 
-void Matcher::advance(Search& search, uint64_t after) {
-  const Amounts& needs = search.least;
-  search.next =
-      search.kind->idle.first_behind([after](const Machine& m) { return m.place.number > after; },
-                                     [&](const Amounts& room) { return needs.within(room); },
-                                     [&](const Machine& m) { return needs.within(m.place.room); });
+// The least of each amount that a new job needs which suits this kind. Some may have been placed
+// meanwhile. std::nullopt: there is none.
+std::optional<Amounts> Matcher::least_of_new(const MachineKind& kind) const {
+  std::optional<Amounts> needs;
+  for (const Group* group : queue_.newly_queued()) {
+    if (group->lines.empty() || !group->suits[kind.index]) continue;
+    const Amounts of_group = most(group->newly_least, group->lines.bound());
+    needs = needs ? least(*needs, of_group) : of_group;
+  }
+  return needs;
+}
+
+void Matcher::advance(Search& search, uint64_t after) const {
+  search.next = nullptr;
+  const std::optional<Amounts> needs = least_of_new(*search.kind);
+  if (!needs) return;
+  search.next = search.kind->idle.first_behind(
+      [after](const Machine& m) { return m.place.number > after; },
+      [&](const IdleBound& bound) { return needs->within(bound.room); },
+      [&](const Machine& m) { return needs->within(m.place.room); });
   if (search.next != nullptr) search.place = search.next->place.number;
 }
 

@@ -8,13 +8,14 @@
 #define SUBLET_SCHEDULING_MATCHING_MATCHER_H_
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "scheduling/matching/host_queue.h"
 #include "scheduling/matching/job_queue.h"
 #include "scheduling/matching/machine_queue.h"
 #include "scheduling/matching/suitability.h"
-#include "scheduling/policies/job_policy.h"
+#include "scheduling/policies/policies.h"
 
 namespace sublet::scheduling {
 
@@ -22,7 +23,8 @@ class Ledger;
 
 class Matcher {
  public:
-  Matcher(const Policies& policies, Ledger& ledger) : ledger_(ledger), queue_(policies) {}
+  Matcher(const Policies& policies, Ledger& ledger)
+      : policies_(policies), ledger_(ledger), queue_(policies) {}
 
   JobQueue& queue() { return queue_; }
   const JobQueue& queue() const { return queue_; }
@@ -52,15 +54,16 @@ class Matcher {
   void rekey();
   // For the next idle machine of this kind with room for the least of each that a new job needs.
   struct Search {
-    MachineKind* kind = nullptr;
-    Amounts least;
+    const MachineKind* kind = nullptr;
     Machine* next = nullptr;  // null: there is none any more
     uint64_t place = 0;       // of `next`, when it was found
   };
-  std::vector<Search> searches_for_new_jobs();
-  static void advance(Search& search, uint64_t after);
+  std::vector<Search> searches_for_new_jobs() const;
+  std::optional<Amounts> least_of_new(const MachineKind& kind) const;
+  void advance(Search& search, uint64_t after) const;
   Machine* next_to_serve(uint64_t after, std::vector<Search>& searches);
 
+  const Policies& policies_;
   Ledger& ledger_;
   Suitability suitability_;
   JobQueue queue_;

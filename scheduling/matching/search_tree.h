@@ -86,6 +86,11 @@ class SearchTree {
   Node* first_behind(Behind behind, May may, Is is) const {
     return find_behind(root_, behind, may, is);
   }
+  // The same among all but the first `skipped` members. Only if the bound counts the `members`.
+  template <typename May, typename Is>
+  Node* first_after(uint64_t skipped, May may, Is is) const {
+    return find_after(root_, skipped, may, is);
+  }
   // In order, of the subtrees whose bound `may`, until `visit` returns false. False: it did.
   template <typename May, typename Visit>
   bool walk(May may, Visit visit) const {
@@ -170,6 +175,17 @@ class SearchTree {
     if (top == nullptr || !may(Traits::links(*top).bound)) return nullptr;
     if (!behind(*top)) return find_behind(right(*top), behind, may, is);
     if (Node* found = find_behind(left(*top), behind, may, is)) return found;
+    return is(*top) ? top : find(right(*top), may, is);
+  }
+
+  template <typename May, typename Is>
+  static Node* find_after(Node* top, uint64_t skipped, May& may, Is& is) {
+    if (skipped == 0) return find(top, may, is);
+    if (top == nullptr || !may(Traits::links(*top).bound)) return nullptr;
+    Node* before = left(*top);
+    const uint64_t earlier = before == nullptr ? 0 : Traits::links(*before).bound.members;
+    if (skipped > earlier) return find_after(right(*top), skipped - earlier - 1, may, is);
+    if (Node* found = find_after(before, skipped, may, is)) return found;
     return is(*top) ? top : find(right(*top), may, is);
   }
 

@@ -10,7 +10,6 @@
 #ifndef SUBLET_SCHEDULING_POLICIES_JOB_POLICY_H_
 #define SUBLET_SCHEDULING_POLICIES_JOB_POLICY_H_
 
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -70,11 +69,6 @@ class JobPolicy {
   virtual std::string standing(const User& user, const JobRecord& job, Micros now) const = 0;
   // The number by which the user stands where he does, for reports; smaller is better.
   virtual double shown(const User& user, const JobRecord& best, Micros now) const = 0;
-};
-
-// The policies in force.
-struct Policies {
-  std::unique_ptr<JobPolicy> job;
 };
 
 }  // namespace sublet::scheduling

@@ -50,6 +50,7 @@ constinit const TableOf<PolicyRow> kPolicy = {
         key<&PolicyRow::id>("id"),
         column<&PolicyRow::choice, &PolicyChoice::job_policy>("jobs"),
         column<&PolicyRow::choice, &PolicyChoice::machine_policy>("machines"),
+        column<&PolicyRow::choice, &PolicyChoice::candidates>("candidates"),
         column<&PolicyRow::choice, &PolicyChoice::half_life>("half_life"),
         column<&PolicyRow::choice, &PolicyChoice::floor>("floor"),
         column<&PolicyRow::choice, &PolicyChoice::cost_cpu>("cost_cpu"),

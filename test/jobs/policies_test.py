@@ -87,7 +87,7 @@ class Policies(unittest.TestCase):
             self.assertEqual((before["parameters"]["jobs"], before["by"]), ("umol", ""))
             for words, complaint in ((["nearest", "--set", "floor=0.5"], '"fifo" "round-robin"'),
                                      (["--set", "floor=2"], "a number from 0 to 1"),
-                                     (["--set", "lease=60"], "what can: jobs, machines, half_life")):
+                                     (["--set", "lease=60"], "what can: jobs, machines, candidates, half_life")):
                 status, out, err = pool.run("admin", "policy", *words)
                 self.assertEqual((status, out), (3, ""), err)
                 self.assertIn(complaint, err)
@@ -96,6 +96,41 @@ class Policies(unittest.TestCase):
                              ["parameters"]["floor"], "0.5")
             after = pool.sublet("admin", "policy", "--reset")
             self.assertEqual((after["parameters"], after["by"]), (before["parameters"], ""))
+
+    def test_the_machine_is_chosen(self):
+        """Of a large idle machine and a small one, which joined later, a job of one core gets the
+        small one if that is to be. `sublet why` says so; a wrong name and number are refused."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            pool.client("large", slots=os.cpu_count() + 2).start()
+            pool.wait_machines(1)
+            pool.client("small").start()
+            pool.wait_machines(2)
+            for words, complaint in ((["machines=nearest"], '"longest-free" "best-fit"'),
+                                     (["candidates=0"], "a whole number from 1 to 10000")):
+                status, out, err = pool.run("admin", "policy", "--set", *words)
+                self.assertEqual((status, out), (3, ""), err)
+                self.assertIn(complaint, err)
+            gate = os.path.join(pool.folder, "gate")
+            program = ["sh", "-c", "until test -e %s; do sleep 0.02; done" % gate]
+
+            def machine_of_next():
+                job, = pool.submit("--", *program)
+                pool.wait_state(job, "running")
+                attempt = pool.attempts(job)[0]
+                return job, attempt["machine_name"]
+            self.assertEqual(machine_of_next()[1], "large")
+            said = pool.sublet("admin", "policy", "--set", "machines=best-fit",
+                               "--set", "candidates=10")
+            self.assertEqual((said["parameters"]["machines"], said["parameters"]["candidates"]),
+                             ("best-fit", "10"))
+            job, machine = machine_of_next()
+            self.assertEqual(machine, "small")
+            self.assertIn("; machine small, which has the least left over: ",
+                          pool.run("why", job)[1])
+            self.assertEqual(machine_of_next()[1], "large")
+            with open(gate, "w"):
+                pass
 
     def test_a_throttle_keeps_jobs_waiting(self):
         """Beside free slots; it goes on when the span is over, and when the throttle is off."""

@@ -1,0 +1,43 @@
+#include "scheduling/policies/machine_policies.h"
+
+#include "scheduling/policies/machines/any_machine.h"
+#include "scheduling/policies/machines/best_fit.h"
+#include "scheduling/policies/machines/fifo_idle.h"
+#include "scheduling/policies/machines/longest_free.h"
+
+namespace sublet::scheduling {
+namespace {
+
+struct Entry {
+  const char* name;
+  std::unique_ptr<MachinePolicy> (*make)();
+};
+
+template <typename Policy>
+std::unique_ptr<MachinePolicy> make() {
+  return std::make_unique<Policy>();
+}
+
+// The default first.
+constexpr Entry kEntries[] = {
+    {"fifo-idle", make<FifoIdle>},
+    {"longest-free", make<LongestFree>},
+    {"best-fit", make<BestFit>},
+    {"random", make<AnyMachine>},
+};
+
+}  // namespace
+
+std::unique_ptr<MachinePolicy> make_machine_policy(const PolicyChoice& choice) {
+  for (const Entry& entry : kEntries)
+    if (choice.machine_policy == entry.name) return entry.make();
+  return nullptr;
+}
+
+std::vector<std::string> known_machine_policies() {
+  std::vector<std::string> names;
+  for (const Entry& entry : kEntries) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace sublet::scheduling
