@@ -166,7 +166,8 @@ bool is_inside(std::string_view name) {
 
 size_t octets_of(const JobDescription& job) {
   size_t octets = job.name.size() + job.program.size() + job.needs.os.size() +
-                  job.needs.architecture.size() + job.needs.require.size();
+                  job.needs.architecture.size() + job.needs.require.size() +
+                  job.needs.prefer.size();
   for (const auto& text : job.arguments) octets += text.size();
   for (const auto& text : job.environment) octets += text.size();
   for (const auto& file : job.inputs) octets += file.name.size() + file.source.name.size();

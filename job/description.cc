@@ -34,6 +34,7 @@ Details details_of(const JobDescription& job) {
 JobDescription for_workstation(JobDescription job) {
   job.even_so = false;
   job.needs.require.clear();
+  job.needs.prefer.clear();
   job.waits_for = {};
   for (InputFile& input : job.inputs) input.source = {};
   return job;

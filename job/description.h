@@ -47,6 +47,7 @@ struct Requirements {
   uint64_t memory = 0;
   uint64_t disk = 0;
   std::string require = {};  // an expression over what machines offer, which must hold
+  std::string prefer = {};   // another, a number: the larger, the better
   bool operator==(const Requirements&) const = default;
 };
 

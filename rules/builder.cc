@@ -82,8 +82,8 @@ void check_bytes(std::string_view text) {
   }
 }
 
-Builder::Builder(const std::string& text, const Vocabulary& vocabulary)
-    : compiled_(new Compiled{text, vocabulary, {}, {}, {}}) {}
+Builder::Builder(const std::string& text, const Vocabulary& vocabulary, Type wanted)
+    : compiled_(new Compiled{text, vocabulary, {}, {}, {}}), wanted_(wanted) {}
 
 Span Builder::advance(size_t length) {
   const Span place{offset_, offset_ + length};
@@ -243,9 +243,11 @@ size_t Builder::binary(Operation operation, size_t left, size_t right, Span plac
 }
 
 void Builder::finish(size_t part) {
-  if (types_[part] != Type::kBoolean)
-    refuse(compiled_->parts[part].place, std::string("a rule must be a truth, and this is ") +
-                                             name_of(types_[part]) + "; compare it with something");
+  if (types_[part] == wanted_) return;
+  const std::string is = std::string(", and this is ") + name_of(types_[part]);
+  refuse(compiled_->parts[part].place,
+         wanted_ == Type::kBoolean ? "a rule must be a truth" + is + "; compare it with something"
+                                   : "this must be a number" + is);
 }
 
 }  // namespace sublet::rules

@@ -14,7 +14,8 @@ namespace sublet::rules {
 
 class Builder {
  public:
-  Builder(const std::string& text, const Vocabulary& vocabulary);
+  // `wanted`: what the whole is to be, a truth or a number.
+  Builder(const std::string& text, const Vocabulary& vocabulary, Type wanted);
 
   // Each returns the new part. All throw RuleError.
   size_t boolean(bool truth, Span place);
@@ -25,7 +26,7 @@ class Builder {
   size_t exist(Span name, Span place);
   size_t unary(Operation operation, size_t operand, Span place);
   size_t binary(Operation operation, size_t left, size_t right, Span place);
-  // The whole rule, which must be a boolean.
+  // The whole, which must be of the type that is wanted.
   void finish(size_t part);
 
   // The scanner's position: the place of the next `length` bytes.
@@ -45,6 +46,7 @@ class Builder {
   void require_same(Operation operation, size_t left, size_t right) const;
 
   std::unique_ptr<Compiled> compiled_;
+  const Type wanted_;
   std::vector<Type> types_;      // of the parts
   std::vector<size_t> waiting_;  // how many values the evaluation of each part needs room for
   size_t offset_ = 0;

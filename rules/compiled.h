@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +60,11 @@ struct Compiled {
   std::vector<size_t> names;
 };
 
+// Throws RuleError. The vocabulary is copied.
+std::unique_ptr<const Compiled> compile(const std::string& text, const Vocabulary& vocabulary,
+                                        Type wanted);
+// Of the whole. A value that is missing or of another type counts as unknown.
+Value evaluate(const Compiled& compiled, std::span<const Value> values) noexcept;
 // The value of one part, from the values of its operands. Never throws.
 Value combine(Operation operation, const Value& left, const Value& right) noexcept;
 

@@ -114,25 +114,30 @@ Rule::Rule(Rule&&) noexcept = default;
 Rule& Rule::operator=(Rule&&) noexcept = default;
 Rule::~Rule() = default;
 
-Rule Rule::parse(const std::string& text, const Vocabulary& vocabulary) {
+std::unique_ptr<const Compiled> compile(const std::string& text, const Vocabulary& vocabulary,
+                                        Type wanted) {
   check_bytes(text);
-  Builder builder(text, vocabulary);
+  Builder builder(text, vocabulary, wanted);
   Scanner scanner(text);
   Parser(builder, scanner.state()).parse();
-  return Rule(builder.take());
+  return builder.take();
+}
+
+Rule Rule::parse(const std::string& text, const Vocabulary& vocabulary) {
+  return Rule(compile(text, vocabulary, Type::kBoolean));
 }
 
 const std::string& Rule::text() const { return compiled_->text; }
 const std::vector<size_t>& Rule::names() const { return compiled_->names; }
 
 // A stack on the stack: Builder has checked how high it becomes.
-Truth Rule::evaluate(std::span<const Value> values) const noexcept {
+Value evaluate(const Compiled& compiled, std::span<const Value> values) noexcept {
   std::array<Value, kDeepestRule> stack;
   size_t height = 0;
-  for (const Part& part : compiled_->parts) {
+  for (const Part& part : compiled.parts) {
     const int operands = operands_of(part.operation);
     if (operands == 0) {
-      stack[height++] = leaf(*compiled_, part, values);
+      stack[height++] = leaf(compiled, part, values);
     } else if (operands == 1) {
       stack[height - 1] = combine(part.operation, stack[height - 1], {});
     } else {
@@ -140,13 +145,32 @@ Truth Rule::evaluate(std::span<const Value> values) const noexcept {
       --height;
     }
   }
-  return stack[0].truth();
+  return stack[0];
+}
+
+Truth Rule::evaluate(std::span<const Value> values) const noexcept {
+  return rules::evaluate(*compiled_, values).truth();
 }
 
 Truth Rule::always() const noexcept { return evaluate({}); }
 
 std::vector<std::string> Rule::why(std::span<const Value> values) const {
   return Reasons(*compiled_, values).find();
+}
+
+Formula::Formula(std::unique_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
+Formula::Formula(Formula&&) noexcept = default;
+Formula& Formula::operator=(Formula&&) noexcept = default;
+Formula::~Formula() = default;
+
+Formula Formula::parse(const std::string& text, const Vocabulary& vocabulary) {
+  return Formula(compile(text, vocabulary, Type::kNumber));
+}
+
+std::optional<double> Formula::evaluate(std::span<const Value> values) const noexcept {
+  const Value value = rules::evaluate(*compiled_, values);
+  if (!value.is(Type::kNumber)) return std::nullopt;
+  return value.real();
 }
 
 }  // namespace sublet::rules

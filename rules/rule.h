@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -65,6 +66,24 @@ class Rule {
 
  private:
   explicit Rule(std::unique_ptr<const Compiled> compiled);
+
+  std::unique_ptr<const Compiled> compiled_;
+};
+
+// The same for an expression that is a number, or not known.
+class Formula {
+ public:
+  // Throws RuleError. The vocabulary is copied.
+  static Formula parse(const std::string& text, const Vocabulary& vocabulary);
+  Formula(Formula&&) noexcept;
+  Formula& operator=(Formula&&) noexcept;
+  ~Formula();
+
+  // As Rule::evaluate. Finite; std::nullopt: it is not known.
+  std::optional<double> evaluate(std::span<const Value> values) const noexcept;
+
+ private:
+  explicit Formula(std::unique_ptr<const Compiled> compiled);
 
   std::unique_ptr<const Compiled> compiled_;
 };

@@ -65,6 +65,7 @@ class RuleTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(it_says_which_names_it_uses);
   CPPUNIT_TEST(it_says_when_it_is_always_the_same);
   CPPUNIT_TEST(it_says_why);
+  CPPUNIT_TEST(a_formula_is_a_number);
   CPPUNIT_TEST(values_of_the_wrong_type_are_unknown);
   CPPUNIT_TEST(any_bytes_are_parsed_or_refused);
   CPPUNIT_TEST(a_printed_tree_means_the_same);
@@ -274,6 +275,30 @@ class RuleTest : public CppUnit::TestFixture {
     expect_why({"x (x is not known)"}, "x and on_battery");
     expect_why({"cpu + input_idle > cpu (cpu is 0.5, input_idle is 90)"}, "cpu + input_idle > cpu");
     expect_why({"false"}, "false");
+  }
+
+  void a_formula_is_a_number() {
+    const auto value = [](const char* text) {
+      return Formula::parse(text, vocabulary()).evaluate(values());
+    };
+    CPPUNIT_ASSERT_EQUAL(91.0, value("cpu * 2 + input_idle").value());
+    CPPUNIT_ASSERT_EQUAL(-7.0, value("-7").value());
+    CPPUNIT_ASSERT(!value("input_idle / (cpu - 0.5)"));
+    CPPUNIT_ASSERT(!Formula::parse("cpu", vocabulary()).evaluate({}));
+    const auto refusal = [](const char* text) {
+      try {
+        Formula::parse(text, vocabulary());
+      } catch (const RuleError& error) {
+        return std::string(error.what());
+      }
+      return std::string("accepted");
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("column 1: this must be a number, and this is a truth"),
+                         refusal("cpu > 1"));
+    CPPUNIT_ASSERT_EQUAL(std::string("column 1: this must be a number, and this is a text"),
+                         refusal("os"));
+    CPPUNIT_ASSERT_EQUAL(std::string("column 1: arithmetic needs a number, and 'os' is a text"),
+                         refusal("os + 1"));
   }
 
   void values_of_the_wrong_type_are_unknown() {

@@ -156,6 +156,7 @@ class Player {
         job.needs.platforms = pick(2) ? "linux/aarch64 linux/x86_64" : "linux/aarch64";
       if (pick(4) == 0) job.needs.cores = 1 + pick(4);
       if (pick(4) == 0) job.needs.require = kExpressions[pick(kExpressions.size())].text;
+      if (pick(4) == 0) job.needs.prefer = pick(2) ? "cores - slots" : "memory_mb / (slots - 1)";
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);

@@ -21,7 +21,7 @@ std::string plain(const AttemptKey& key) {
 std::string plain(const Requirements& n) {
   std::ostringstream out;
   out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
-      << n.platforms << '/' << n.require;
+      << n.platforms << '/' << n.require << '/' << n.prefer;
   return out.str();
 }
 

@@ -156,6 +156,7 @@ struct Requirements {
   // separated by spaces.
   std::string platforms = {};
   std::string require = {};  // an expression over machine_vocabulary(), which must hold
+  std::string prefer = {};   // another, a number: the larger, the better
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };

@@ -29,7 +29,8 @@ void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
        {"cores", [&](auto& v) { needs->cores = static_cast<uint32_t>(r.integer(v, 1, 100'000)); }},
        {"memory", [&](auto& v) { needs->memory = r.bytes(v); }},
        {"disk", [&](auto& v) { needs->disk = r.bytes(v); }},
-       {"require", [&](auto& v) { needs->require = r.text(v); }}});
+       {"require", [&](auto& v) { needs->require = r.text(v); }},
+       {"prefer", [&](auto& v) { needs->prefer = r.text(v); }}});
 }
 
 void read_limits(const TomlReader& r, const TomlMember& m, Limits* bounds) {

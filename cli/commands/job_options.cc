@@ -155,6 +155,7 @@ void set_needs(const JobOptions& o, Requirements* needs) {
   needs->memory = size_option("--memory", o.memory);
   needs->disk = size_option("--disk", o.disk);
   needs->require = o.require;
+  needs->prefer = o.prefer;
 }
 
 void set_limits(const JobOptions& o, Limits* bounds) {
@@ -306,6 +307,9 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--cores", &o->cores, "cores it needs (1)", "N");
   a.option("--require", &o->require,
            "what its machine must offer, such as \"cores >= 8 and memory_mb >= 16384\"",
+           "EXPRESSION");
+  a.option("--prefer", &o->prefer,
+           "which machines it prefers: those for which this number is largest, such as memory_mb",
            "EXPRESSION");
   a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
   a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");

@@ -43,7 +43,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
              Row{"start instant", [](idl::RunOrder& o) { o.start_at = 1; }},
              Row{"`colour`", [](idl::RunOrder& o) { colour(o.more); }},
              Row{"`network`", [](idl::RunOrder& o) { o.what.network = 99; }},
-             Row{"`needs.prefer`", [](idl::RunOrder& o) { o.what.needs.prefer = "cores"; }},
+             Row{"`needs.resources`", [](idl::RunOrder& o) { o.what.needs.resources.length(1); }},
              Row{"`bounds.colour`", [](idl::RunOrder& o) { colour(o.what.bounds.more); }},
          }) {
       idl::RunOrder wanted = order();
@@ -70,8 +70,8 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   void requirements_too() {
     idl::Requirements needs{};
     CPPUNIT_ASSERT_EQUAL(std::string(), not_served(needs));
-    needs.prefer = "cores";
-    CPPUNIT_ASSERT(not_served(needs).find("`needs.prefer`") != std::string::npos);
+    needs.resources.length(1);
+    CPPUNIT_ASSERT(not_served(needs).find("`needs.resources`") != std::string::npos);
   }
 
   // Another release of the client daemon may not know what it does not name, and would refuse

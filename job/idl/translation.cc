@@ -64,6 +64,7 @@ void to_idl(const Requirements& needs, v1::Requirements& out) {
   out.memory = needs.memory;
   out.disk = needs.disk;
   set_text(out.require, needs.require);
+  set_text(out.prefer, needs.prefer);
 }
 
 void to_idl(const JobReferences& references, v1::JobReferences& out) {
@@ -173,8 +174,13 @@ FilePlace from_idl(const v1::FilePlace& place) {
 }
 
 Requirements from_idl(const v1::Requirements& needs) {
-  return {needs.os.in(), needs.architecture.in(), static_cast<uint32_t>(needs.cores), needs.memory,
-          needs.disk,    needs.require.in()};
+  return {needs.os.in(),
+          needs.architecture.in(),
+          static_cast<uint32_t>(needs.cores),
+          needs.memory,
+          needs.disk,
+          needs.require.in(),
+          needs.prefer.in()};
 }
 
 JobDescription from_idl(const v1::JobDescription& job) {
@@ -263,7 +269,6 @@ void to_idl(const std::vector<Axis>& axes, v1::Axes& out) {
 void check_served(const v1::Requirements& needs, const std::string& subject) {
   const ServedCheck check(subject);
   check.reserved(has(needs.resources), "needs.resources");
-  check.reserved(has(needs.prefer), "needs.prefer");
   check.unknown(needs.more, "needs.");
 }
 

@@ -28,7 +28,7 @@ JobDescription full() {
                 {6, "data/letters 1.txt", false},
                 {0, "grid", false, {true, 7, "out/grid.bin"}}};
   job.outputs = {{"weights", true}, {"log file", false}};
-  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1"};
+  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1", "cores"};
   job.bounds = {1, 2, 3, 4, 5, 6};
   job.priority = -1;
   job.retries = 3;
@@ -134,7 +134,6 @@ void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
     {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
-    {"needs.prefer", "needs.prefer", [](Job& j) { j.needs.prefer = "memory"; }},
     {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
     {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},

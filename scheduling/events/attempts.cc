@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scheduling/matching/machine_choice.h"
 #include "scheduling/queries/text.h"
 #include "scheduling/state.h"
 
@@ -60,7 +61,8 @@ void Pool::State::place(Job& job, Machine& m) {
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {
   return "first in the queue: " + policies.job->standing(*job.user, job.record, changes.now()) +
-         "; machine " + m.record.name + policies.machine->reason(job, m, changes.now());
+         "; machine " + m.record.name + preference_text(matcher.suitability(), job, m) +
+         policies.machine->reason(job, m, changes.now());
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.

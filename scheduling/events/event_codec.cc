@@ -100,7 +100,10 @@ void fields(A& a, Submitted& e) {
                                        [](auto& job) { return !job.needs.require.empty(); });
   const bool has_relations =
       std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.after.empty(); });
-  const bool has_later = has_require || has_relations;
+  const bool has_prefer = std::any_of(e.jobs.begin(), e.jobs.end(),
+                                      [](auto& job) { return !job.needs.prefer.empty(); });
+  const bool has_last = has_relations || has_prefer;
+  const bool has_later = has_require || has_last;
   a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
     a.field(e.stop_when.done);
     a.field(e.stop_when.failed);
@@ -110,9 +113,12 @@ void fields(A& a, Submitted& e) {
   a.tail(has_later, [&] {
     for (auto& job : e.jobs) a.field(job.needs.require);
   });
-  a.tail(has_relations, [&] {
+  a.tail(has_last, [&] {
     a.field(e.on_never);
     for (auto& job : e.jobs) dependences(a, job.after);
+  });
+  a.tail(has_prefer, [&] {
+    for (auto& job : e.jobs) a.field(job.needs.prefer);
   });
 }
 template <typename A>

@@ -22,7 +22,8 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   void every_field_survives() {
     Submitted event{7, "ann", "desk", {}};
-    event.jobs.push_back({{"linux", "x86_64", 2, 3, 4, "linux/x86_64"}, -5, 6});
+    event.jobs.push_back(
+        {{"linux", "x86_64", 2, 3, 4, "linux/x86_64", "cores > 1", "cores"}, -5, 6});
     event.stop_when = {1, 2, "key.txt"};
     event.jobs[0].after = {{{3, 4}, After::kEnded}, {{9, 1}, After::kStarted}};
     event.on_never = OnNever::kRemove;
@@ -52,7 +53,11 @@ class EventCodecTest : public CppUnit::TestFixture {
               Submitted{a,
                         text,
                         text,
-                        {{{text, text, b, a, a}, int32_t(b), b, a, {{{a, b}, After(b % 5)}, {}}}},
+                        {{{text, text, b, a, a, text, text, text},
+                          int32_t(b),
+                          b,
+                          a,
+                          {{{a, b}, After(b % 5)}, {}}}},
                         {a, b, text},
                         OnNever(b % 3)},
               BatchOpened{text},

@@ -1,30 +1,42 @@
 #include "scheduling/matching/machine_choice.h"
 
 #include <algorithm>
+#include <limits>
+#include <span>
+#include <tuple>
 #include <vector>
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
 #include "scheduling/hashed.h"
+#include "scheduling/queries/text.h"
 
 namespace sublet::scheduling {
 namespace {
 
-// The parts of IDLE that may have machines that fit, the smallest first: what it leaves of the
-// sample falls to the larger ones.
-std::vector<const IdleLine*> suiting_lines(const Suitability& suitability, const Job& job,
-                                           const Amounts& needs) {
-  std::vector<const IdleLine*> lines;
+// One kind's part of IDLE, and how much a job prefers the kind.
+struct Line {
+  const IdleLine* idle = nullptr;
+  double preference = 0;
+};
+
+// The parts of IDLE that may have machines that fit, the most preferred first. Of equal ones the
+// smallest first: what it leaves of the sample falls to the larger ones.
+std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job,
+                                const Amounts& needs) {
+  const std::vector<double>& preferences = suitability.preferences(*job.demand);
+  std::vector<Line> lines;
   for (const auto& kind : suitability.kinds()) {
     const IdleLine& idle = kind->idle;
     if (!job.demand->group->suits[kind->index] || idle.empty()) continue;
-    if (needs.within(idle.bound().room)) lines.push_back(&idle);
+    if (needs.within(idle.bound().room)) lines.push_back({&idle, preferences[kind->index]});
   }
-  const auto rank = [](const IdleLine* line) {
-    return std::pair(line->bound().members, line->front()->place.number);
+  const auto rank = [](const Line& line) {
+    return std::tuple(-line.preference, line.idle->bound().members,
+                      line.idle->front()->place.number);
   };
   std::sort(lines.begin(), lines.end(),
-            [&](const IdleLine* a, const IdleLine* b) { return rank(a) < rank(b); });
+            [&](const Line& a, const Line& b) { return rank(a) < rank(b); });
   return lines;
 }
 
@@ -50,32 +62,59 @@ void sample(const IdleLine& idle, const Amounts& needs, uint64_t count, uint64_t
   }
 }
 
+// The best by the policy of those in lines that are preferred alike. Null: none fits.
+Machine* best_in(std::span<const Line> lines, const Policies& policies, const Job& job,
+                 const Amounts& needs) {
+  const MachinePolicy& policy = *policies.machine;
+  Machine* best = nullptr;
+  MachineScore best_score;
+  const auto compare = [&](Machine& m) {
+    const MachineScore score = policy.score(job, m);
+    const bool nearer = best == nullptr || m.place.number < best->place.number;
+    if (best != nullptr && (score < best_score || (!nearer && !(best_score < score)))) return;
+    best = &m;
+    best_score = score;
+  };
+  const uint64_t draw = hashed(hashed(job.record.id) + job.record.attempts);
+  uint64_t left = policies.candidates;
+  for (size_t i = 0; i < lines.size() && (left > 0 || best == nullptr); ++i) {
+    const IdleLine& idle = *lines[i].idle;
+    if (policy.takes_first()) {
+      sample(idle, needs, 1, 0, compare);
+      continue;
+    }
+    const uint64_t others = lines.size() - i - 1;
+    const uint64_t part = std::max<uint64_t>((left + others) / (others + 1), 1);  // rounded up
+    const uint64_t count = std::min(part, idle.bound().members);
+    sample(idle, needs, count, draw, compare);
+    left -= std::min(left, count);
+  }
+  return best;
+}
+
 }  // namespace
 
 Machine& choose_machine(const Policies& policies, const Suitability& suitability, const Job& job,
                         Machine& first) {
-  if (policies.machine->takes_first()) return first;
-  Machine* best = &first;
-  MachineScore best_score = policies.machine->score(job, first);
-  const auto compare = [&](Machine& m) {
-    const MachineScore score = policies.machine->score(job, m);
-    const bool nearer = m.place.number < best->place.number;
-    if (score < best_score || (!nearer && !(best_score < score))) return;
-    best = &m;
-    best_score = score;
-  };
+  if (policies.machine->takes_first() && !job.demand->prefer) return first;
   const Amounts needs = amounts_of(job.record.needs);
-  const uint64_t draw = hashed(hashed(job.record.id) + job.record.attempts);
-  const std::vector<const IdleLine*> lines = suiting_lines(suitability, job, needs);
-  uint64_t left = policies.candidates;
-  for (size_t i = 0; i < lines.size() && left > 0; ++i) {
-    const uint64_t others = lines.size() - i - 1;
-    const uint64_t part = (left + others) / (others + 1);  // rounded up
-    const uint64_t count = std::min(part, lines[i]->bound().members);
-    sample(*lines[i], needs, count, draw, compare);
-    left -= count;
+  const std::vector<Line> lines = suiting_lines(suitability, job, needs);
+  for (size_t begin = 0; begin < lines.size();) {
+    size_t end = begin + 1;
+    while (end < lines.size() && lines[end].preference == lines[begin].preference) ++end;
+    Machine* best = best_in(std::span(lines).subspan(begin, end - begin), policies, job, needs);
+    if (best != nullptr) return *best;
+    begin = end;
   }
-  return *best;
+  return first;
+}
+
+std::string preference_text(const Suitability& suitability, const Job& job,
+                            const Machine& machine) {
+  if (!job.demand->prefer) return "";
+  const double preference = suitability.preferences(*job.demand)[machine.kind->index];
+  const bool known = preference > std::numeric_limits<double>::lowest();
+  return " (preferred: " + (known ? number_text(preference) : "not known") + ")";
 }
 
 }  // namespace sublet::scheduling

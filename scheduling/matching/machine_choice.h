@@ -1,5 +1,5 @@
-// Which of the idle machines that fit a job gets it: the one to which the policy for the machine
-// gives the largest score.
+// Which of the idle machines that fit a job gets it: of those that the job prefers most
+// (Requirements::prefer), the one to which the policy for the machine gives the largest score.
 //
 // In a large pool a sample is compared (PolicyChoice::candidates), not all. Each kind of machine
 // that suits the job has an equal part of it, as far as it has as many idle machines, and these are
@@ -12,6 +12,8 @@
 #ifndef SUBLET_SCHEDULING_MATCHING_MACHINE_CHOICE_H_
 #define SUBLET_SCHEDULING_MATCHING_MACHINE_CHOICE_H_
 
+#include <string>
+
 #include "scheduling/matching/suitability.h"
 #include "scheduling/policies/policies.h"
 
@@ -20,10 +22,12 @@ namespace sublet::scheduling {
 struct Job;
 struct Machine;
 
-// `first`: the one nearest to the head of IDLE that fits, which is always compared, too.
-// O(kinds + candidates * log machines), and O(1) if the policy takes the first.
+// `first`: the one nearest to the head of IDLE that fits. O(kinds + candidates * log machines);
+// O(1) if the policy takes the first and the job prefers none.
 Machine& choose_machine(const Policies& policies, const Suitability& suitability, const Job& job,
                         Machine& first);
+// " (preferred: 16384)", for a sentence after the machine's name; "": the job prefers none.
+std::string preference_text(const Suitability& suitability, const Job& job, const Machine& machine);
 
 }  // namespace sublet::scheduling
 

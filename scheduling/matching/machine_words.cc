@@ -8,7 +8,7 @@ namespace sublet::scheduling {
 
 const rules::Vocabulary& machine_vocabulary() {
   using rules::Type;
-  // In the order of the values in `holds`.
+  // In the order of values_of.
   static const rules::Vocabulary vocabulary({
       {"os", Type::kText, "operating system, as `uname -s`, lower case"},
       {"architecture", Type::kText, "as `uname -m`"},
@@ -23,14 +23,27 @@ rules::Rule parse_requirement(const std::string& text) {
   return rules::Rule::parse(text, machine_vocabulary());
 }
 
-bool holds(const rules::Rule& rule, const MachineKind& kind) {
+rules::Formula parse_preference(const std::string& text) {
+  return rules::Formula::parse(text, machine_vocabulary());
+}
+
+namespace {
+std::array<rules::Value, 5> values_of(const MachineKind& kind) {
   using rules::Value;
-  const std::array<Value, 5> values = {
+  return {
       Value::of(std::string_view(kind.os)),        Value::of(std::string_view(kind.architecture)),
       Value::of(static_cast<int64_t>(kind.cores)), Value::of(static_cast<int64_t>(kind.memory_mb)),
       Value::of(static_cast<int64_t>(kind.slots)),
   };
-  return rule.evaluate(values) == rules::Truth::kTrue;
+}
+}  // namespace
+
+bool holds(const rules::Rule& rule, const MachineKind& kind) {
+  return rule.evaluate(values_of(kind)) == rules::Truth::kTrue;
+}
+
+std::optional<double> value_for(const rules::Formula& formula, const MachineKind& kind) {
+  return formula.evaluate(values_of(kind));
 }
 
 }  // namespace sublet::scheduling

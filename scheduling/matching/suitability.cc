@@ -1,6 +1,7 @@
 #include "scheduling/matching/suitability.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "scheduling/matching/machine_words.h"
@@ -17,10 +18,11 @@ Requirements without_amounts(const Requirements& needs) {
 }
 
 // It was checked when it was submitted.
-std::optional<rules::Rule> parsed(const std::string& text) {
+template <typename Expression>
+std::optional<Expression> parsed(Expression (*parse)(const std::string&), const std::string& text) {
   if (text.empty()) return std::nullopt;
   try {
-    return parse_requirement(text);
+    return parse(text);
   } catch (const rules::RuleError&) {
     return std::nullopt;
   }
@@ -71,6 +73,7 @@ MachineKind* Suitability::enter_kind(const MachineRecord& record, bool& split) {
     wanted.index = kinds_.size();
     kinds_.push_back(std::make_unique<MachineKind>(std::move(wanted)));
     kind = kinds_.back().get();
+    ++version_;
     split = split_groups(*kind);
   }
   ++kind->machines;
@@ -130,6 +133,7 @@ void Suitability::leave_kind(MachineKind* kind) {
   kinds_[last]->index = at;
   std::swap(kinds_[at], kinds_[last]);
   kinds_.pop_back();
+  ++version_;
   for (auto& [key, group] : groups_) {
     group->suits[at] = group->suits[last];
     group->suits.pop_back();
@@ -159,7 +163,8 @@ Demand* Suitability::enter_demand(const Requirements& needs) {
   ++demand.jobs;
   if (!made) return &demand;
   std::tie(demand.asks, demand.size) = it->first;
-  demand.require = parsed(demand.asks.require);
+  demand.require = parsed(parse_requirement, demand.asks.require);
+  demand.prefer = parsed(parse_preference, demand.asks.prefer);
   demand.group = group_with({suited(demand), demand.size});
   ++demand.group->demands;
   return &demand;
@@ -174,8 +179,19 @@ std::vector<bool> Suitability::suited(const Demand& demand) const {
 std::vector<bool> Suitability::suited(const Requirements& needs) const {
   Demand demand;
   demand.asks = without_amounts(needs);
-  demand.require = parsed(needs.require);
+  demand.require = parsed(parse_requirement, needs.require);
   return suited(demand);
+}
+
+const std::vector<double>& Suitability::preferences(Demand& demand) const {
+  if (demand.preferences_as_of == version_) return demand.preferences;
+  demand.preferences.assign(kinds_.size(), std::numeric_limits<double>::lowest());
+  if (demand.prefer)
+    for (const auto& kind : kinds_)
+      if (const auto value = value_for(*demand.prefer, *kind))
+        demand.preferences[kind->index] = *value;
+  demand.preferences_as_of = version_;
+  return demand.preferences;
 }
 
 void Suitability::leave_demand(Demand* demand) {

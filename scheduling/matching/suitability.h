@@ -50,7 +50,12 @@ struct Demand {
   uint32_t size = 0;  // of the amounts
   // None: nothing is asked, or the stored text is damaged, and then no machine suits it.
   std::optional<rules::Rule> require;
-  uint64_t jobs = 0;  // live ones, an array counts once
+  // None: all are alike, or the stored text is damaged.
+  std::optional<rules::Formula> prefer;
+  // What it prefers, by MachineKind::index, as Suitability::preferences found it.
+  std::vector<double> preferences;
+  uint64_t preferences_as_of = 0;  // Suitability's version of the kinds
+  uint64_t jobs = 0;               // live ones, an array counts once
   Group* group = nullptr;
 };
 
@@ -84,6 +89,10 @@ class Suitability {
   // The kinds that suit jobs with these needs, by their indices.
   std::vector<bool> suited(const Requirements& needs) const;
 
+  // The value of the demand's `prefer` for each kind, by MachineKind::index: the least number if it
+  // is not known, all alike if there is none. O(kinds) if they have changed since the last time.
+  const std::vector<double>& preferences(Demand& demand) const;
+
   // Without gaps; in no particular order.
   const std::vector<std::unique_ptr<MachineKind>>& kinds() const { return kinds_; }
   using GroupKey = std::pair<std::vector<bool>, uint32_t>;
@@ -103,6 +112,7 @@ class Suitability {
   void forget(Group* group);
 
   std::vector<std::unique_ptr<MachineKind>> kinds_;
+  uint64_t version_ = 0;  // counts the changes of kinds_
   std::map<KindKey, MachineKind*> kinds_by_key_;
   std::map<std::pair<Requirements, uint32_t>, Demand> demands_;
   // By suits and size; after a kind was forgotten, several may be equal.

@@ -6,6 +6,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -46,6 +47,22 @@ struct Known {
            static_cast<int64_t>(needs.memory) <= std::max<int64_t>(memory_left(), 0);
   }
 };
+
+// What a job prefers, and what it means: the larger the better.
+struct Preference {
+  const char* text;
+  double (*value)(const MachineJoined&);
+};
+constexpr double kNotKnown = -1e300;
+constexpr std::array<Preference, 3> kPreferences = {{
+    {"", [](const MachineJoined&) { return 0.0; }},
+    {"memory_mb - 1000 * cores",
+     [](const MachineJoined& m) { return static_cast<double>(m.memory >> 20) - 1000.0 * m.cores; }},
+    {"1 / (cores - 2)",
+     [](const MachineJoined& m) {
+       return m.cores == 2 ? kNotKnown : 1 / (static_cast<double>(m.cores) - 2);
+     }},
+}};
 
 // What decides among the machines that fit: the smallest, of equal ones the first in IDLE.
 using Rule = std::function<std::tuple<int64_t, int64_t>(const Known&, const Requirements&)>;
@@ -111,6 +128,7 @@ class History {
     job.needs.memory = bits / 4 % 5 * (kGiB / 2);
     if (bits / 32 % 3 == 0) job.needs.os = bits / 128 % 2 ? "linux" : "plan9";
     job.count = 1 + bits / 256 % 3;
+    job.needs.prefer = kPreferences[bits / 1024 % kPreferences.size()].text;
     see(t_.apply(Submitted{1, "ann", "desk", {job}}));
   }
 
@@ -157,9 +175,17 @@ class History {
   }
 
   void check_choice(MachineId chosen, const Requirements& needs) const {
+    const auto preference = [&](MachineId id) {
+      const auto same = [&](const Preference& p) { return p.text == needs.prefer; };
+      return std::find_if(kPreferences.begin(), kPreferences.end(), same)
+          ->value(machines_.at(id).joined);
+    };
     std::vector<MachineId> fitting;
     for (const MachineId id : idle_)
       if (machines_.at(id).fits(needs)) fitting.push_back(id);
+    double most = kNotKnown;
+    for (const MachineId id : fitting) most = std::max(most, preference(id));
+    std::erase_if(fitting, [&](MachineId id) { return preference(id) < most; });
     const auto place = std::find(fitting.begin(), fitting.end(), chosen);
     RC_ASSERT(place != fitting.end());
     // Of more machines, some are compared only.
@@ -274,12 +300,13 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
   }
 
   void reasons_are_kept() {
-    const auto reason = [](const std::string& policy) {
+    const auto reason = [](const std::string& policy, const std::string& prefer = "") {
       TestPool t(with(policy));
       t.join("curly", 2);
       t.pass(200 * kSecond);
       Submitted::Job job;
       job.needs.memory = 2 * kGiB;
+      job.needs.prefer = prefer;
       const std::string whole = t.pool.attempt(t.submit("ann", 1, job))->reason;
       return whole.substr(whole.rfind(';'));
     };
@@ -291,6 +318,10 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
         std::string("; machine curly, which has the least left over: 1 core, 6 GiB of memory"),
         reason("best-fit"));
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, drawn at random"), reason("random"));
+    CPPUNIT_ASSERT_EQUAL(std::string("; machine curly (preferred: 8192) idle for 200 s"),
+                         reason("fifo-idle", "memory_mb"));
+    CPPUNIT_ASSERT_EQUAL(std::string("; machine curly (preferred: not known), drawn at random"),
+                         reason("random", "1 / 0"));
   }
 
   void another_takes_over() {

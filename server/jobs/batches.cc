@@ -169,7 +169,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
       check_inputs_sent(specs[index].spec, job);
       check_axes(specs[index], job);
     });
-    check_requirement(specs[index].spec, job);
+    check_expressions(specs[index].spec, job);
     part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
   }
   part.body = encode(specs);
@@ -281,7 +281,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   require_name(caller);
   may_submit_();
   refusing([&] { check_description(spec, "the job"); });
-  check_requirement(spec, "the job");
+  check_expressions(spec, "the job");
   if (!spec.inputs.empty())
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a job with inputs must be in a batch",
                   "Open a batch, upload, append, commit.", "inputs");

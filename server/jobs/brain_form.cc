@@ -56,23 +56,33 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.disk = job.needs.disk;
   out.needs.platforms = platforms_of(job);
   out.needs.require = job.needs.require;
+  out.needs.prefer = job.needs.prefer;
   out.priority = job.priority;
   out.retries = job.retries;
   out.after = brain_form(job.waits_for);
   return out;
 }
 
-void check_requirement(const JobDescription& job, const std::string& subject) {
-  if (job.needs.require.empty()) return;
+namespace {
+template <typename Parse>
+void check_expression(Parse parse, const std::string& text, const std::string& key,
+                      const std::string& subject) {
+  if (text.empty()) return;
   try {
-    scheduling::parse_requirement(job.needs.require);
+    parse(text);
   } catch (const rules::RuleError& e) {
     std::string names;
     for (const rules::Word& word : scheduling::machine_vocabulary().words())
       names += (names.empty() ? "" : ", ") + word.name;
-    throw Refusal(Refusal::Kind::kInvalid, "needs.require", subject + ": `require`: " + e.what(),
+    throw Refusal(Refusal::Kind::kInvalid, "needs." + key, subject + ": `" + key + "`: " + e.what(),
                   "Correct it; it may use " + names + ".", subject);
   }
+}
+}  // namespace
+
+void check_expressions(const JobDescription& job, const std::string& subject) {
+  check_expression(scheduling::parse_requirement, job.needs.require, "require", subject);
+  check_expression(scheduling::parse_preference, job.needs.prefer, "prefer", subject);
 }
 
 scheduling::OnNever brain_form(OnNever on_never) {

@@ -14,8 +14,8 @@ namespace sublet::server {
 scheduling::Submitted::Job brain_job(const JobDescription& job);
 scheduling::OnNever brain_form(OnNever on_never);
 scheduling::StopWhen brain_form(const StopWhen& when);
-// Throws Refusal kInvalid "needs.require" if the job's expression is wrong.
-void check_requirement(const JobDescription& job, const std::string& subject);
+// Throws Refusal kInvalid "needs.require" or "needs.prefer" if that expression is wrong.
+void check_expressions(const JobDescription& job, const std::string& subject);
 
 }  // namespace sublet::server
 

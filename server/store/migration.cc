@@ -57,12 +57,13 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table attempts add column charged_left double precision not null default 0",
           "update users set number = (select count(*) from users u where u.name <= users.name)",
       },
-      // 12: the policies in force, and what they know of users; what jobs require of machines,
-      // and that they wait for others.
+      // 12: the policies in force, and what they know of users; what jobs require and prefer of
+      // machines, and that they wait for others.
       {
           "alter table users add column guaranteed bigint not null default 0",
           "alter table users add column drawn double precision not null default 0",
           "alter table jobs add column require text not null default ''",
+          "alter table jobs add column prefer text not null default ''",
           "alter table jobs add column has_started integer not null default 0",
           "update jobs set has_started = 1 where exists (select 1 from attempts where "
           "attempts.job = jobs.id and attempts.started > 0)",

@@ -217,6 +217,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::platforms>("platforms"),
         column<&JobRecord::vain>("vain"),
         column<&JobRecord::needs, &Requirements::require>("require"),
+        column<&JobRecord::needs, &Requirements::prefer>("prefer"),
         column<&JobRecord::has_started>("has_started"),
     },
     {

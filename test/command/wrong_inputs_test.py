@@ -220,7 +220,7 @@ BATCH_FILES = [
     (JOB + "needs = { memory = '2 GX' }\n",
      ":3:20: memory must be a size such as \"2 GiB\" or \"500 MiB\", above 0 and below 9000 TB"),
     (JOB + "needs = { colour = 'red' }\n", ":3:11: unknown key 'colour' in needs; known are os, "
-     "architecture, cores, memory, disk, require"),
+     "architecture, cores, memory, disk, require, prefer"),
     (JOB + "arguments = ['{ratte}']\nparameters.rate = [1, 2]\n",
      ":3:14: there is no parameter {ratte}; did you mean {rate}?"),
     (JOB + "parameters.rate = []\n", ":3:19: the values of 'rate' must be a list such as [1, 2] "

@@ -132,6 +132,38 @@ class Policies(unittest.TestCase):
             with open(gate, "w"):
                 pass
 
+    def test_a_job_prefers_machines(self):
+        """Under fifo-idle, which takes the one that joined first; where its value is not known comes
+        last. What is no number is refused."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            for number, name in enumerate(("one", "two", "three")):
+                pool.client(name, slots=number + 1).start()
+                pool.wait_machines(number + 1)
+
+            def machine_for(*options):
+                job, = pool.submit(*options, "--", "true")
+                pool.wait_state(job, "done")
+                attempt, = pool.attempts(job)
+                return attempt["machine_name"], pool.job(job)["description"]["needs"]
+            for prefer, machine in (("slots", "three"), ("0 - slots", "one"),
+                                    ("1 / (slots - 1)", "two"), ("slots / 0", None)):
+                chosen, needs = machine_for("--prefer", prefer)
+                self.assertEqual(needs["prefer"], prefer)
+                self.assertEqual(chosen, machine or chosen)
+            for prefer, complaint in (
+                    ("slots > 1", "`prefer`: column 1: this must be a number, and this is a truth"),
+                    ("memory", "`prefer`: column 1: unknown name 'memory'; correct it; it may use ")):
+                status, out, err = pool.run("submit", "--prefer", prefer, "--", "true")
+                self.assertEqual((status, out), (3, ""), err)
+                self.assertIn(complaint, err)
+            batch = os.path.join(pool.folder, "batch.toml")
+            with open(batch, "w") as file:
+                file.write('[[job]]\nprogram = "true"\nneeds = { prefer = "slots" }\n')
+            job, = pool.submit(batch)
+            pool.wait_state(job, "done")
+            self.assertEqual(pool.attempts(job)[0]["machine_name"], "three")
+
     def test_a_throttle_keeps_jobs_waiting(self):
         """Beside free slots; it goes on when the span is over, and when the throttle is off."""
         with harness.Pool() as pool:
