@@ -8,16 +8,35 @@ namespace sublet {
 
 using namespace detail_name;
 
+namespace {
+
+Values values_of(const SpecRange& range, uint64_t offset) {
+  Values values = values_at(range.axes, offset);
+  values.emplace_back("index", std::to_string(range.first_index + offset));
+  return values;
+}
+
+void fill_outputs(std::vector<OutputFile>& outputs, Values values) {
+  for (auto& [name, value] : values) value = quote_output(value);
+  for (auto& output : outputs) output.name = fill(output.name, values);
+}
+
+}  // namespace
+
 JobDescription spec_at(const SpecRange& range, uint64_t offset) {
   JobDescription job = range.spec;
   if (!range.is_array) return job;
-  Values values = values_at(range.axes, offset);
-  values.emplace_back("index", std::to_string(range.first_index + offset));
+  Values values = values_of(range, offset);
   for (auto& argument : job.arguments) argument = fill(argument, values);
   for (auto& variable : job.environment) variable = fill(variable, values);
-  for (auto& [name, value] : values) value = quote_output(value);
-  for (auto& output : job.outputs) output.name = fill(output.name, values);
+  fill_outputs(job.outputs, std::move(values));
   return job;
+}
+
+std::vector<OutputFile> outputs_at(const SpecRange& range, uint64_t offset) {
+  std::vector<OutputFile> outputs = range.spec.outputs;
+  if (range.is_array) fill_outputs(outputs, values_of(range, offset));
+  return outputs;
 }
 
 bool describes(const JobDescription& job, std::string_view file) {

@@ -101,6 +101,8 @@ struct SpecRange {
 // "{NAME}" replaced in arguments, environment and output names. In output names the
 // values are quoted, so that none of their characters makes a pattern.
 JobDescription spec_at(const SpecRange& range, uint64_t offset);
+// Only its outputs: the rest of a description may be large.
+std::vector<OutputFile> outputs_at(const SpecRange& range, uint64_t offset);
 
 // Whether a file of this name belongs to one of the job's outputs.
 bool describes(const JobDescription& job, std::string_view file);

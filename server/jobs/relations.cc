@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "server/jobs/sources.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -28,43 +29,6 @@ Refusal too_many() {
                  "the batch waits for more than 10,000 jobs of other batches",
                  "Wait for the last of them only.", "batch");
 }
-
-Refusal gone(const OutputOfJob& source) {
-  const std::string subject = "job " + std::to_string(source.job);
-  return Refusal(Refusal::Kind::kNotFound, "spool.removed",
-                 "the output `" + source.name + "` of " + subject + " is kept no longer",
-                 "Run that job again, or send the file.", subject);
-}
-
-// Refuses what is not a file that the job leaves whenever it is done.
-void require_described(const JobDescription& job, const std::string& name) {
-  for (const OutputFile& output : job.outputs)
-    if (output.name == name && output.required) return;
-  throw Refusal(Refusal::Kind::kInvalid, "relation.output",
-                "`" + name + "` is an input, but no required output of job '" + job.name + "'",
-                "Name it among that job's outputs, without patterns.", name);
-}
-
-// Finds the description of a job by its index in the batch.
-class JobsOfBatch {
- public:
-  explicit JobsOfBatch(const std::vector<SpecRange>& specs) : specs_(specs) {
-    uint64_t jobs = 0;
-    for (const SpecRange& range : specs) {
-      firsts_.push_back(jobs);
-      jobs += range.count;
-    }
-  }
-  JobDescription description(uint64_t index) const {
-    const auto after = std::upper_bound(firsts_.begin(), firsts_.end(), index);
-    const auto at = static_cast<size_t>(after - firsts_.begin()) - 1;
-    return spec_at(specs_[at], index - firsts_[at]);
-  }
-
- private:
-  const std::vector<SpecRange>& specs_;
-  std::vector<uint64_t> firsts_;
-};
 
 // The record of a job as this turn has left it; `row`: as it is committed.
 scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
@@ -100,41 +64,7 @@ void Relations::settle(Turn& turn, const Caller& caller, JobId first,
         require(turn, caller, jobs, static_cast<Condition>(condition));
       }
   }
-  settle_sources(turn, first, specs);
-}
-
-void Relations::settle_sources(Turn& turn, JobId first, std::vector<SpecRange>& specs) const {
-  const JobsOfBatch batch(specs);
-  std::vector<FeedRow> feeds;
-  JobId consumer = first;
-  for (SpecRange& range : specs) {
-    for (InputFile& input : range.spec.inputs) {
-      OutputOfJob& source = input.source;
-      if (!source.is_set()) continue;
-      if (source.of_this_batch) {
-        require_described(batch.description(source.job), source.name);
-        source = {false, first + source.job, source.name};
-      } else {
-        require_output(turn, source);
-      }
-      feeds.push_back({source.job, source.name, consumer, range.count});
-    }
-    consumer += range.count;
-  }
-  auto& noted = turn.changes().feeds;
-  noted.insert(noted.end(), feeds.begin(), feeds.end());
-}
-
-// Of a job of another batch: if it is done, its output must still be there.
-void Relations::require_output(Turn& turn, const OutputOfJob& source) const {
-  require_described(archive_.spec(source.job).value_or(JobDescription{}), source.name);
-  // One that ended in this very transaction has just delivered it.
-  if (turn.pool().job(source.job) || turn.changes().jobs.contains(source.job)) return;
-  const auto file = archive_.output(source.job, FileKind::kOutput, source.name);
-  const auto& dropped = turn.changes().dropped_files;
-  const bool is_there =
-      file && std::find(dropped.begin(), dropped.end(), file->id) == dropped.end();
-  if (!is_there || archive_.outputs_removed_at(source.job) != 0) throw gone(source);
+  settle_sources(turn, archive_, first, specs);
 }
 
 void Relations::require(Turn& turn, const Caller& caller, const JobReference& jobs,

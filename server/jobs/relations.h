@@ -30,9 +30,6 @@ class Relations {
   void require(Turn& turn, const Caller& caller, const JobRow& row, JobId id,
                Condition condition) const;
 
-  void settle_sources(Turn& turn, JobId first, std::vector<SpecRange>& specs) const;
-  void require_output(Turn& turn, const OutputOfJob& source) const;
-
   Archive& archive_;
   const Access& access_;
 };

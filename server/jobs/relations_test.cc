@@ -4,6 +4,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include "server/services_testing.h"
+#include "server/store/queries_testing.h"
 
 namespace sublet::server {
 namespace {
@@ -18,6 +19,8 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_single_job_waits_too);
   CPPUNIT_TEST(a_restarted_server_knows);
   CPPUNIT_TEST(outputs_that_feed_others_are_needed);
+  CPPUNIT_TEST(inputs_from_one_producer_are_looked_up_together);
+  CPPUNIT_TEST(outputs_of_each_job_of_an_array);
   CPPUNIT_TEST_SUITE_END();
 
   static SpecRange job(JobReferences after, uint64_t count = 1) {
@@ -46,11 +49,26 @@ class RelationsServiceTest : public testing::ServicesFixture {
   std::string refused(const Caller& caller, const Dependences& waits_for) {
     return testing::code([&] { submit_single(caller, waiting(waits_for)); });
   }
+  // A job that leaves so many outputs; those of the producer, if there is one, are its inputs.
+  static SpecRange passing_on(std::optional<JobId> producer, size_t files) {
+    SpecRange range = job({});
+    for (size_t i = 0; i < files; ++i) {
+      const std::string name = "part-" + std::to_string(i);
+      range.spec.outputs.push_back({name, true});
+      if (producer) range.spec.inputs.push_back({0, name, false, {false, *producer, name}});
+    }
+    return range;
+  }
   void end(JobId job, scheduling::EndReason ended) {
     apply(scheduling::AttemptEnded{start({job, 1}), machine_, ended, ""});
   }
 
  public:
+  void setUp() override {
+    const testing::CountQueries of_its_connections;
+    ServicesFixture::setUp();
+  }
+
   void indices_become_ids() {
     const JobId first = submit_all({job({}, 10), job({{true, 2, 3}, {true, 11, 1}}), job({})});
     CPPUNIT_ASSERT((archive_->spec(first + 10)->waits_for.after ==
@@ -146,6 +164,31 @@ class RelationsServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(!archive_->is_needed(output));
     output.name = "maybe";
     CPPUNIT_ASSERT(!archive_->is_needed(output));
+  }
+
+  // A chain of three jobs, submitted one by one: the producer has inputs of its own.
+  void inputs_from_one_producer_are_looked_up_together() {
+    const auto queries = [&](size_t files) {
+      const JobId first = submit_all({passing_on(std::nullopt, files)});
+      const JobId second = submit_all({passing_on(first, files)});
+      return testing::queries_during([&] { submit_all({passing_on(second, files)}); });
+    };
+    const uint64_t of_few = queries(50), of_many = queries(200);
+    CPPUNIT_ASSERT_GREATER(uint64_t{50}, of_few);  // each one's row in table feeds
+    CPPUNIT_ASSERT_LESSEQUAL(of_few * 5, of_many);
+  }
+
+  void outputs_of_each_job_of_an_array() {
+    SpecRange producer = job({}, 3), consumer = job({});
+    producer.spec.outputs = {{"log", true}, {"part-{index}", true}};
+    consumer.spec.inputs = {{0, "log", false, {true, 2, "log"}},
+                            {0, "two", false, {true, 2, "part-2"}},
+                            {0, "one", false, {true, 1, "part-1"}}};
+    submit_all({producer, consumer});
+    consumer.spec.inputs[1].source.name = "part-1";
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.output"), testing::code([&] {
+                           submit_all({producer, consumer});
+                         }));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(RelationsServiceTest);
