@@ -30,10 +30,11 @@ class BatchGraph {
   }
 
   void check() {
-    size_t references = 0;
+    size_t references = 0, sources = 0;
     for (size_t spec = 0; spec < specs_.size(); ++spec) {
       const Dependences& waits_for = specs_[spec].spec.waits_for;
       references += waits_for.size();
+      for (const InputFile& input : specs_[spec].spec.inputs) sources += input.source.is_set();
       for (const auto& [name, list] : lists_of(waits_for))
         for (const JobReference& reference : *list)
           if (reference.of_this_batch) check(spec, reference);
@@ -41,6 +42,10 @@ class BatchGraph {
     if (references > kReferencesPerBatch)
       over_limit("relation.too_many", "the batch", "its jobs wait for more than 200,000 others",
                  "Name jobs that follow each other as one range, such as an array.");
+    if (sources > kReferencesPerBatch)
+      over_limit("relation.too_many", "the batch",
+                 "more than 200,000 of its inputs are outputs of other jobs",
+                 "Pack outputs that are needed together into one archive.");
     find_cycle();
   }
 
@@ -185,10 +190,13 @@ std::optional<OnNever> on_never_named(std::string_view name) {
 
 void wait_for_sources(JobDescription& job) {
   JobReferences& after = job.waits_for.after;
+  std::set<std::pair<bool, uint64_t>> single;
+  for (const JobReference& reference : after)
+    if (reference.count == 1) single.emplace(reference.of_this_batch, reference.first);
   for (const InputFile& input : job.inputs) {
-    if (!input.source.is_set()) continue;
-    const JobReference producer{input.source.of_this_batch, input.source.job, 1};
-    if (std::find(after.begin(), after.end(), producer) == after.end()) after.push_back(producer);
+    const OutputOfJob& source = input.source;
+    if (source.is_set() && single.emplace(source.of_this_batch, source.job).second)
+      after.push_back({source.of_this_batch, source.job, 1});
   }
 }
 

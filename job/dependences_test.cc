@@ -17,6 +17,8 @@ class DependencesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(cycles_are_named);
   CPPUNIT_TEST(itself);
   CPPUNIT_TEST(jobs_that_the_batch_does_not_have);
+  CPPUNIT_TEST(sources_are_waited_for_once);
+  CPPUNIT_TEST(too_many_sources);
   CPPUNIT_TEST(large_batches_take_well_under_a_second);
   CPPUNIT_TEST(stored_with_the_description);
   CPPUNIT_TEST_SUITE_END();
@@ -74,6 +76,27 @@ class DependencesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("relation.unknown: job 0 (a) of the batch waits for job 2 of it, but it has 2"),
         refused({job("a", {batch(1, 2)}), job("b")}));
+  }
+
+  void sources_are_waited_for_once() {
+    SpecRange range = job("a", {batch(2), batch(5, 3)});
+    range.spec.inputs = {{0, "x", false, {true, 2, "x"}},
+                         {0, "y", false, {false, 2, "y"}},
+                         {0, "z", false, {false, 2, "z"}},
+                         {9, "sent"}};
+    wait_for_sources(range.spec);
+    CPPUNIT_ASSERT(
+        (range.spec.waits_for.after == JobReferences{batch(2), batch(5, 3), {false, 2, 1}}));
+  }
+
+  void too_many_sources() {
+    SpecRange range = job("b", {batch(0)});
+    range.spec.inputs.assign(2000, {0, "x", false, {true, 0, "x"}});
+    std::vector<SpecRange> specs(101, range);
+    specs[0] = job("a");
+    CPPUNIT_ASSERT_EQUAL(std::string(), refused(specs));
+    specs.push_back(range);
+    CPPUNIT_ASSERT(refused(specs).starts_with("relation.too_many: the batch: more than 200,000"));
   }
 
   // 10^5 jobs, in the shapes that are hardest for a search: one long cycle, and each job after

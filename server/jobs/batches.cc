@@ -164,6 +164,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
   PartRow part{id, number, 0, ""};
   for (size_t index = 0; index < specs.size(); ++index) {
     const std::string job = appended(index, number);
+    wait_for_sources(specs[index].spec);
     refusing([&] {
       check_description(specs[index].spec, job);
       check_inputs_sent(specs[index].spec, job);

@@ -46,7 +46,6 @@ scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
 
 void Relations::settle(Turn& turn, const Caller& caller, JobId first,
                        std::vector<SpecRange>& specs) const {
-  for (SpecRange& range : specs) wait_for_sources(range.spec);
   refusing([&] { check_dependences(specs); });
   std::set<std::tuple<JobId, uint64_t, size_t>> looked_up;
   uint64_t others = 0;

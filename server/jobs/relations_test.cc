@@ -16,6 +16,7 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(what_has_ended_already);
   CPPUNIT_TEST(cycles_are_refused);
   CPPUNIT_TEST(too_many_others);
+  CPPUNIT_TEST(sources_count_as_jobs_waited_for);
   CPPUNIT_TEST(a_single_job_waits_too);
   CPPUNIT_TEST(a_restarted_server_knows);
   CPPUNIT_TEST(outputs_that_feed_others_are_needed);
@@ -118,6 +119,18 @@ class RelationsServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("relation.too_many"),
                          refused(ann_, {{{false, first, kOthersPerBatch + 1}}, {}, {}}));
     CPPUNIT_ASSERT_EQUAL(std::string(), refused(ann_, {{{false, first, kOthersPerBatch}}, {}, {}}));
+  }
+
+  // The limit holds for each append, long before the commit.
+  void sources_count_as_jobs_waited_for() {
+    SpecRange consumer = job({});
+    for (uint64_t i = 0; i <= kReferencesPerJob; ++i)
+      consumer.spec.inputs.push_back({0, std::to_string(i), false, {true, i + 1, "grid"}});
+    const BatchId batch = open_batch(ann_);
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.too_many"),
+                         testing::code([&] { jobs_->append(ann_, batch, 0, {consumer}); }));
+    consumer.spec.inputs.pop_back();
+    jobs_->append(ann_, batch, 0, {consumer});
   }
 
   void a_single_job_waits_too() {
