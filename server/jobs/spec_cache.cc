@@ -20,7 +20,8 @@ size_t size_of(const SpecRange& range) {
                spec.needs.os.size() + spec.needs.architecture.size() + spec.needs.require.size() +
                spec.needs.prefer.size() + size_of(spec.arguments) + size_of(spec.environment) +
                spec.waits_for.size() * sizeof(JobReference);
-  for (const auto& input : range.spec.inputs) sum += sizeof input + input.name.size();
+  for (const auto& input : range.spec.inputs)
+    sum += sizeof input + input.name.size() + input.source.name.size();
   for (const auto& output : range.spec.outputs) sum += sizeof output + output.name.size();
   for (const auto& [platform, program] : spec.programs) sum += size_of(platform) + size_of(program);
   for (const auto& axis : range.axes)

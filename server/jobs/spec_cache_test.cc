@@ -10,6 +10,7 @@ class SpecCacheTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(finds_the_array_of_a_job);
   CPPUNIT_TEST(the_least_recently_used_goes);
   CPPUNIT_TEST(what_is_too_large_is_not_kept);
+  CPPUNIT_TEST(names_of_sources_take_room_too);
   CPPUNIT_TEST_SUITE_END();
 
   static std::shared_ptr<const SpecRange> array(uint64_t count, size_t octets = 0) {
@@ -53,6 +54,14 @@ class SpecCacheTest : public CppUnit::TestFixture {
     uint64_t first = 0;
     CPPUNIT_ASSERT(cache.find(10, &first) == nullptr);
     CPPUNIT_ASSERT(cache.find(0, &first) != nullptr);
+  }
+
+  void names_of_sources_take_room_too() {
+    SpecRange range;
+    range.spec.inputs = {{0, "in", false, {false, 1, std::string(30'000, 'x')}}};
+    SpecCache cache(25'000);
+    cache.keep(0, std::make_shared<const SpecRange>(std::move(range)));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, cache.size());
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(SpecCacheTest);
