@@ -88,7 +88,7 @@ class Books {
   }
 
   std::optional<RunRequest> describe(const scheduling::StartAttempt& start) {
-    auto spec = archive_.spec(start.key.job);
+    auto spec = archive_.spec_with_files(start.key.job);
     if (!spec) return std::nullopt;
     return RunRequest{
         start.key,    start.user, std::move(*spec), start.generation, start.checkpoint_bytes,

@@ -204,7 +204,7 @@ Dispatcher::Hooks Server::hooks() {
 
 std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start) {
   try {
-    auto spec = archive_.spec(start.key.job);
+    auto spec = archive_.spec_with_files(start.key.job);
     if (!spec) return std::nullopt;
     return RunRequest{start.key,
                       start.user,

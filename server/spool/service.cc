@@ -221,15 +221,27 @@ uint64_t SpoolService::close(const Caller& caller, uint64_t upload) {
   return upload;
 }
 
+// Sent with the job's batch, or left by the job that the input names.
+bool SpoolService::is_input(JobId job, const FileRow& file) {
+  const auto place = archive_.spec_place(job);
+  if (!place) return false;
+  const auto& inputs = place->range->spec.inputs;
+  const bool named = std::any_of(inputs.begin(), inputs.end(), [&](const InputFile& input) {
+    const OutputOfJob& source = input.source;
+    return source.is_set() ? source.job == file.job && source.name == file.name
+                           : input.file == file.id;
+  });
+  if (!named || file.kind == FileKind::kInput) return named;
+  const auto output = archive_.output(file.job, FileKind::kOutput, file.name);
+  return output && output->id == file.id;
+}
+
 FileRow SpoolService::find(const Caller& caller, const FilePlace& place) {
   std::optional<FileRow> row;
   if (place.kind == FileKind::kInput) {
     check_attempt(place.session, caller, attempt_of(place));
-    auto spec = archive_.spec(place.job);
-    const bool named =
-        spec && std::any_of(spec->inputs.begin(), spec->inputs.end(),
-                            [&](const auto& input) { return input.file == place.file; });
-    if (named) row = archive_.file(place.file);
+    row = archive_.file(place.file);
+    if (row && !is_input(place.job, *row)) row.reset();
   } else if (place.kind == FileKind::kCheckpoint) {
     check_attempt(place.session, caller, attempt_of(place));
     std::vector<FileRow> rows = archive_.checkpoints(place.job, place.generation);

@@ -62,6 +62,7 @@ class SpoolService {
   void check_output(const FilePlace& place);
   void check_quota(const FileRow& row, uint64_t size);
   void hold(JobId job, const std::string& why);
+  bool is_input(JobId job, const FileRow& file);
   FileRow find(const Caller& caller, const FilePlace& place);
   FileRow intact_checkpoint(const Caller& caller, const FilePlace& place);
   void drop_damaged(const FilePlace& place, MachineId machine, uint64_t generation,

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "server/services_testing.h"
+#include "server/store/queries_testing.h"
 
 namespace sublet::server {
 namespace {
@@ -22,6 +23,8 @@ class SpoolServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(only_the_live_attempt_reaches_its_files);
   CPPUNIT_TEST(a_checkpoint_of_an_attempt_that_ended_is_refused);
   CPPUNIT_TEST(only_the_job_s_own_inputs);
+  CPPUNIT_TEST(only_outputs_that_are_its_inputs);
+  CPPUNIT_TEST(an_input_costs_the_same_among_many);
   CPPUNIT_TEST(outputs_are_their_user_s);
   CPPUNIT_TEST(names_stay_inside);
   CPPUNIT_TEST(only_described_outputs);
@@ -43,6 +46,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
 
  public:
   void setUp() override {
+    const testing::CountQueries of_its_connections;
     ServicesFixture::setUp();
     SpoolSettings settings;
     settings.folder = folder_.path() + "/spool";
@@ -218,6 +222,59 @@ class SpoolServiceTest : public testing::ServicesFixture {
     apply(AttemptEnded{mine, machine_, EndReason::kDone, "", 1, -1, 1});
     where.job = running({"other"}).job;  // with the first job's file
     CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(root_, where, 0, 100); }));
+  }
+
+  // A job that is done and has left these outputs, each with its name as its contents.
+  JobId done_with(const std::vector<OutputFile>& outputs) {
+    const AttemptKey key = running({}, 0, outputs);
+    FilePlace where = place(FileKind::kOutput, key);
+    std::vector<uint64_t> files;
+    for (const OutputFile& output : outputs) {
+      where.name = output.name;
+      files.push_back(put(root_, where, output.name));
+    }
+    pipeline_->perform([&](Turn& turn) {
+      turn.apply(AttemptEnded{key, machine_, EndReason::kDone, "", 1, -1, 1});
+      for (uint64_t file : files) turn.changes().counted_files.push_back({file, key});
+    });
+    return key.job;
+  }
+  // The place of the first input of a running job that needs these outputs of the producer.
+  FilePlace fed(JobId producer, const std::vector<OutputFile>& outputs) {
+    JobDescription spec;
+    for (const OutputFile& output : outputs)
+      spec.inputs.push_back({0, output.name, false, {false, producer, output.name}});
+    const AttemptKey key = start({submit(open_batch(ann_), spec), 1});
+    FilePlace where = place(FileKind::kInput, key);
+    where.file = archive_->spec_with_files(key.job)->inputs.at(0).file;
+    return where;
+  }
+
+  void only_outputs_that_are_its_inputs() {
+    const JobId producer = done_with({{"grid", true}, {"log", true}});
+    FilePlace where = fed(producer, {{"grid", true}});
+    CPPUNIT_ASSERT_EQUAL(std::string("grid"), get(root_, where, 0, 100));
+    where.file = archive_->output(producer, FileKind::kOutput, "log")->id;
+    CPPUNIT_ASSERT_EQUAL(std::string("spool.unknown"), code([&] { get(root_, where, 0, 100); }));
+  }
+
+  void an_input_costs_the_same_among_many() {
+    std::vector<OutputFile> outputs;
+    for (int i = 0; i < 40; ++i) outputs.push_back({"part-" + std::to_string(i), true});
+    const JobId producer = done_with(outputs);
+    const auto queries = [&](const std::vector<OutputFile>& needed) {
+      const FilePlace where = fed(producer, needed);
+      const auto read = [&] {
+        CPPUNIT_ASSERT_EQUAL(std::string("part-0"), get(root_, where, 0, 9));
+      };
+      read();  // the description is known from now on
+      const uint64_t count = testing::queries_during(read);
+      apply(AttemptEnded{{where.job, where.attempt}, machine_, EndReason::kDone, "", 1, -1, 1});
+      return count;
+    };
+    const uint64_t of_one = queries({outputs[0]});
+    CPPUNIT_ASSERT_GREATER(uint64_t{0}, of_one);
+    CPPUNIT_ASSERT_EQUAL(of_one, queries(outputs));
   }
 
   void outputs_are_their_user_s() {

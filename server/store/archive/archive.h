@@ -116,9 +116,11 @@ class Archive {
   std::map<uint64_t, SentFile> sent_files(scheduling::AttemptKey key);
 
   std::optional<SpecPlace> spec_place(JobId id);
-  // The description of a job, "{index}" replaced. Inputs that are other jobs' outputs have their
-  // file as soon as it is there.
+  // The description of a job, "{index}" replaced.
   std::optional<JobDescription> spec(JobId id);
+  // The same, for an attempt: inputs that are other jobs' outputs have their file if it is there.
+  // One query for each of them.
+  std::optional<JobDescription> spec_with_files(JobId id);
   // The name of the output that stops the batch of this job; "": none. The job must have
   // been placed.
   std::string awaited_output(JobId id);

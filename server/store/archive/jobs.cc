@@ -422,11 +422,15 @@ std::vector<AttemptRow> Archive::attempts(JobId id, uint32_t after, uint32_t lim
 }
 
 std::optional<JobDescription> Archive::spec(JobId id) {
-  uint64_t first = 0;
-  const auto range = spec_range(id, &first);
-  if (!range) return std::nullopt;
-  JobDescription spec = spec_at(*range, id - first);
-  for (InputFile& input : spec.inputs) {
+  const auto place = spec_place(id);
+  if (!place) return std::nullopt;
+  return spec_at(*place->range, place->offset);
+}
+
+std::optional<JobDescription> Archive::spec_with_files(JobId id) {
+  auto spec = this->spec(id);
+  if (!spec) return std::nullopt;
+  for (InputFile& input : spec->inputs) {
     if (!input.source.is_set()) continue;
     const auto found = output(input.source.job, FileKind::kOutput, input.source.name);
     if (found) input.file = found->id;
