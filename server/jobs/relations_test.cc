@@ -167,16 +167,12 @@ class RelationsServiceTest : public testing::ServicesFixture {
     const JobDescription spec = *archive_->spec(first + 2);
     CPPUNIT_ASSERT((spec.inputs.at(0).source == OutputOfJob{false, first, "grid"}));
     CPPUNIT_ASSERT((spec.waits_for.after == JobReferences{{false, first, 1}}));
-    FileRow output;
-    output.job = first;
-    output.name = "grid";
-    CPPUNIT_ASSERT(archive_->is_needed(output));
+    const std::set<std::string> grid = {"grid"};
+    CPPUNIT_ASSERT(archive_->needed_outputs(first) == grid);
     apply(scheduling::JobsRemoved{{{first + 1}, {first + 3}}});
-    CPPUNIT_ASSERT(archive_->is_needed(output));
+    CPPUNIT_ASSERT(archive_->needed_outputs(first) == grid);
     apply(scheduling::JobsRemoved{{{first + 2}}});
-    CPPUNIT_ASSERT(!archive_->is_needed(output));
-    output.name = "maybe";
-    CPPUNIT_ASSERT(!archive_->is_needed(output));
+    CPPUNIT_ASSERT(archive_->needed_outputs(first).empty());
   }
 
   // A chain of three jobs, submitted one by one: the producer has inputs of its own.

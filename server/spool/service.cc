@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -37,6 +40,27 @@ Refusal superseded(scheduling::AttemptKey key) {
   return Refusal(Refusal::Kind::kConflict, "attempt.superseded", subject + " no longer counts",
                  "Discard it.", subject);
 }
+
+// Outputs that jobs need as inputs, also jobs of this transaction. Asks once for each job that
+// left them. What is needed is dropped once it no longer is (Archive::unneeded_files).
+class NeededOutputs {
+ public:
+  NeededOutputs(Turn& turn, Archive& archive) : archive_(archive) {
+    for (const FeedRow& feed : turn.changes().feeds) fed_now_.emplace(feed.producer, feed.name);
+  }
+  bool contains(const FileRow& output) {
+    const auto known = names_.find(output.job);
+    const auto& names = known != names_.end()
+                            ? known->second
+                            : names_[output.job] = archive_.needed_outputs(output.job);
+    return names.contains(output.name) || fed_now_.contains({output.job, output.name});
+  }
+
+ private:
+  Archive& archive_;
+  std::set<std::pair<JobId, std::string>> fed_now_;
+  std::map<JobId, std::set<std::string>> names_;
+};
 
 }  // namespace
 
@@ -357,22 +381,13 @@ void SpoolService::drop_outputs(const std::vector<FileRow>& rows) {
   std::vector<FileRow> dropped;
   pipeline_.perform([&](Turn& turn) {
     dropped.clear();
+    NeededOutputs needed(turn, archive_);
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(dropped),
-                 [&](const FileRow& row) { return !is_needed(turn, row); });
+                 [&](const FileRow& row) { return !needed.contains(row); });
     drop(turn, dropped);
     for (const FileRow& row : rows) turn.changes().removed_outputs[row.job] = turn.now();
   });
   remove_contents(dropped);
-}
-
-// Also by a batch of this transaction. What is needed is dropped once it no longer is
-// (Archive::unneeded_files).
-bool SpoolService::is_needed(Turn& turn, const FileRow& output) {
-  const auto& feeds = turn.changes().feeds;
-  return archive_.is_needed(output) ||
-         std::any_of(feeds.begin(), feeds.end(), [&](const FeedRow& feed) {
-           return feed.producer == output.job && feed.name == output.name;
-         });
 }
 
 void SpoolService::discard_outputs(const Caller& caller, JobId id) {

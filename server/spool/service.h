@@ -75,7 +75,6 @@ class SpoolService {
   // contents that are no longer referred to.
   static void drop(Turn& turn, const std::vector<FileRow>& rows);
   void remove_contents(const std::vector<FileRow>& rows);
-  bool is_needed(Turn& turn, const FileRow& output);
   void drop_outputs(const std::vector<FileRow>& rows);
   // Also sets the content that the row refers to.
   void commit(FileRow& row);

@@ -38,6 +38,7 @@ class SpoolServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(outputs_without_room_hold_their_job);
   CPPUNIT_TEST(outputs_are_kept_for_a_set_time);
   CPPUNIT_TEST(outputs_can_be_discarded);
+  CPPUNIT_TEST(outputs_are_discarded_together);
   CPPUNIT_TEST_SUITE_END();
 
   std::unique_ptr<Spool> spool_;
@@ -482,6 +483,19 @@ class SpoolServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, use(ann_));
     CPPUNIT_ASSERT_EQUAL(std::string("spool.removed"), code([&] { get(ann_, where, 0, 2); }));
     CPPUNIT_ASSERT(jobs_->show(ann_, where.job).outputs_removed > 0);
+  }
+
+  // Each costs the two statements that drop it, but is not asked for on its own.
+  void outputs_are_discarded_together() {
+    const auto queries = [&](int count) {
+      std::vector<OutputFile> outputs;
+      for (int i = 0; i < count; ++i) outputs.push_back({std::to_string(i), true});
+      const JobId job = done_with(outputs);
+      return testing::queries_during([&] { service_->discard_outputs(ann_, job); });
+    };
+    const uint64_t of_few = queries(10), of_many = queries(30);
+    CPPUNIT_ASSERT_GREATER(of_few, of_many);
+    CPPUNIT_ASSERT_LESSEQUAL(uint64_t{2 * (30 - 10)}, of_many - of_few);
   }
 
   void outputs_can_be_discarded() {

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,8 +147,8 @@ class Archive {
   // Newest first, up to and including that generation; with bodies.
   std::vector<FileRow> checkpoints(JobId job, uint64_t newest);
   std::optional<FileRow> output(JobId job, FileKind kind, const std::string& name);
-  // Whether a job that has not ended needs this output as an input.
-  bool is_needed(const FileRow& output);
+  // The names of the job's outputs that jobs which have not ended need as inputs.
+  std::set<std::string> needed_outputs(JobId job);
   std::vector<uint64_t> content_ids();
   bool content_exists(uint64_t id);
   // The newest content with this digest (hex) that is not known to be damaged.

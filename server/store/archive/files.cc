@@ -102,13 +102,17 @@ std::optional<FileRow> Archive::output(JobId job, FileKind kind, const std::stri
   });
 }
 
-bool Archive::is_needed(const FileRow& output) {
+std::set<std::string> Archive::needed_outputs(JobId job) {
   return connections_->with([&](soci::session& sql) {
-    uint64_t needed = 0;
+    std::set<std::string> names;
+    std::string name;
     Rows rows(sql);
-    rows.into("1", needed).with("name", output.name);
-    rows.select("(select 1) where " + feeds_a_live_job(std::to_string(output.job), ":name"));
-    return rows.next();
+    const std::string producer = std::to_string(job);
+    rows.into("f.name", name);
+    rows.select("(select distinct name from feeds where producer = " + producer + ") f where " +
+                feeds_a_live_job(producer, "f.name"));
+    rows.each([&] { names.insert(name); });
+    return names;
   });
 }
 
