@@ -1,6 +1,6 @@
 #include "server/jobs/relations.h"
 
-#include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 
@@ -30,9 +30,8 @@ Refusal too_many() {
                  "Wait for the last of them only.", "batch");
 }
 
-// The record of a job as this turn has left it; `row`: as it is committed.
+// The record of a job that has ended as this turn has left it; `row`: as it is committed.
 scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
-  if (const auto live = turn.pool().job(id)) return *live;
   const auto& changed = turn.changes().jobs;
   auto it = changed.upper_bound(id);
   if (it != changed.begin()) {
@@ -48,6 +47,7 @@ void Relations::settle(Turn& turn, const Caller& caller, JobId first,
                        std::vector<SpecRange>& specs) const {
   refusing([&] { check_dependences(specs); });
   std::set<std::tuple<JobId, uint64_t, size_t>> looked_up;
+  std::array<std::set<JobId>, 3> ended;  // by condition
   uint64_t others = 0;
   for (SpecRange& range : specs) {
     const auto lists = lists_of(range.spec.waits_for);
@@ -60,35 +60,46 @@ void Relations::settle(Turn& turn, const Caller& caller, JobId first,
         if (!looked_up.emplace(jobs.first, jobs.count, condition).second) continue;
         if (jobs.count > kOthersPerBatch || (others += jobs.count) > kOthersPerBatch)
           throw too_many();
-        require(turn, caller, jobs, static_cast<Condition>(condition));
+        require_live(turn, caller, jobs, static_cast<Condition>(condition), ended[condition]);
       }
   }
+  for (size_t condition = 0; condition < ended.size(); ++condition)
+    require_ended(turn, caller, ended[condition], static_cast<Condition>(condition));
   settle_sources(turn, archive_, first, specs);
 }
 
-void Relations::require(Turn& turn, const Caller& caller, const JobReference& jobs,
-                        Condition condition) const {
+// Adds those that are not live to `ended`.
+void Relations::require_live(Turn& turn, const Caller& caller, const JobReference& jobs,
+                             Condition condition, std::set<JobId>& ended) const {
+  for (JobId id = jobs.first; id < jobs.first + jobs.count; ++id) {
+    if (const auto job = turn.pool().job(id))
+      require(caller, *job, id, condition);
+    else
+      ended.insert(id);
+  }
+}
+
+void Relations::require_ended(Turn& turn, const Caller& caller, std::set<JobId> ended,
+                              Condition condition) const {
+  if (ended.empty()) return;
   JobQuery query;
-  query.ids = {{jobs.first, jobs.count}};
-  const JobId end = jobs.first + jobs.count;
-  JobId next = jobs.first;
+  for (const JobId id : ended) query.ids.push_back({id, 1});
   for (JobId after = 0;;) {
     const JobPage page = archive_.runs(query, after, 1000);
-    for (const JobRow& row : page.rows) {
-      if (row.job.id > next) throw unknown(next);
-      for (const JobId row_end = std::min(row.job.id + row.job.count, end); next < row_end; ++next)
-        require(turn, caller, row, next, condition);
-    }
+    for (const JobRow& row : page.rows)
+      for (JobId id = row.job.id; id < row.job.id + row.job.count; ++id) {
+        require(caller, present(turn, row, id), id, condition);
+        ended.erase(id);
+      }
     if (page.next == 0) break;
     after = page.next;
   }
-  if (next < end) throw unknown(next);
+  if (!ended.empty()) throw unknown(*ended.begin());
 }
 
-void Relations::require(Turn& turn, const Caller& caller, const JobRow& row, JobId id,
+void Relations::require(const Caller& caller, const scheduling::JobRecord& job, JobId id,
                         Condition condition) const {
-  access_.require_owner(caller, row.job.user, "job " + std::to_string(id));
-  const scheduling::JobRecord job = present(turn, row, id);
+  access_.require_owner(caller, job.user, "job " + std::to_string(id));
   if (!scheduling::is_final(job.state) || condition == Condition::kEnded) return;
   if (job.state == scheduling::JobState::kDone) return;
   if (condition == Condition::kStarted && job.has_started) return;

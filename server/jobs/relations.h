@@ -2,6 +2,7 @@
 #ifndef SUBLET_SERVER_JOBS_RELATIONS_H_
 #define SUBLET_SERVER_JOBS_RELATIONS_H_
 
+#include <set>
 #include <vector>
 
 #include "job/description.h"
@@ -25,9 +26,11 @@ class Relations {
 
  private:
   enum class Condition { kDone, kEnded, kStarted };
-  void require(Turn& turn, const Caller& caller, const JobReference& jobs,
-               Condition condition) const;
-  void require(Turn& turn, const Caller& caller, const JobRow& row, JobId id,
+  void require_live(Turn& turn, const Caller& caller, const JobReference& jobs, Condition condition,
+                    std::set<JobId>& ended) const;
+  void require_ended(Turn& turn, const Caller& caller, std::set<JobId> ended,
+                     Condition condition) const;
+  void require(const Caller& caller, const scheduling::JobRecord& job, JobId id,
                Condition condition) const;
 
   Archive& archive_;

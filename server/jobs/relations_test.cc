@@ -16,6 +16,7 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(what_has_ended_already);
   CPPUNIT_TEST(cycles_are_refused);
   CPPUNIT_TEST(too_many_others);
+  CPPUNIT_TEST(single_others_are_looked_up_together);
   CPPUNIT_TEST(sources_count_as_jobs_waited_for);
   CPPUNIT_TEST(a_single_job_waits_too);
   CPPUNIT_TEST(a_restarted_server_knows);
@@ -119,6 +120,21 @@ class RelationsServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("relation.too_many"),
                          refused(ann_, {{{false, first, kOthersPerBatch + 1}}, {}, {}}));
     CPPUNIT_ASSERT_EQUAL(std::string(), refused(ann_, {{{false, first, kOthersPerBatch}}, {}, {}}));
+  }
+
+  // Live ones and ones that have ended.
+  void single_others_are_looked_up_together() {
+    const JobId first = submit_all({job({}, 400)});
+    const auto queries = [&](uint64_t count) {
+      Dependences others;
+      for (uint64_t i = 0; i < count; ++i) others.after_any.push_back({false, first + i, 1});
+      return testing::queries_during([&] { submit_single(ann_, waiting(others)); });
+    };
+    const uint64_t live = queries(100);
+    CPPUNIT_ASSERT_EQUAL(live, queries(200));
+    apply(scheduling::JobsRemoved{{{first, 400}}});
+    const uint64_t ended = queries(100);
+    CPPUNIT_ASSERT_EQUAL(ended, queries(200));
   }
 
   // The limit holds for each append, long before the commit.
