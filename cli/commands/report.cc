@@ -112,7 +112,7 @@ int run_report(const ReportOptions& o, Context& context) {
   }
   print(report.usage.empty() ? "nothing was used in that period\n"
                              : usage_table(report.usage, t.columns, t.colour));
-  if (report.of_users) print("\n" + policy_line(report.policies, now_us()) + "\n");
+  if (report.of_users) print("\n" + policy_line(report.policies, now_us(), t.columns) + "\n");
   if (!report.standings.empty()) print(standings_table(report.standings, t.columns, t.colour));
   const bool own_only = o.what == "pool" && o.user.empty() && !report.usage.empty() &&
                         report.usage.front().local_us < 0;

@@ -5,7 +5,7 @@
 
 namespace sublet::cli {
 
-std::string policy_line(const Policies& policies, int64_t now) {
+std::string policy_line(const Policies& policies, int64_t now, size_t width) {
   std::string line = "policy ";
   for (const auto& [name, value] : policies.parameters)
     if (name == "jobs") line += value;
@@ -13,7 +13,8 @@ std::string policy_line(const Policies& policies, int64_t now) {
   if (policies.since_us != 0)
     line += (policies.by.empty() ? " for " : " ") + age(policies.since_us, now) +
             (policies.by.empty() ? "" : " ago");
-  return escape_for_terminal(line);
+  line = escape_for_terminal(line);
+  return width != 0 && display_width(line) > width ? fit(line, width) : line;
 }
 
 std::string policies_table(const Policies& policies, size_t width, bool colour) {

@@ -9,8 +9,8 @@
 
 namespace sublet::cli {
 
-// "policy fifo, set by root 3 min ago"
-std::string policy_line(const Policies& policies, int64_t now_us);
+// "policy fifo, set by root 3 min ago", cut off at this width (0: no limit).
+std::string policy_line(const Policies& policies, int64_t now_us, size_t width);
 // All parameters, one on a line.
 std::string policies_table(const Policies& policies, size_t width, bool colour);
 void write_json(JsonWriter& json, const Policies& policies);

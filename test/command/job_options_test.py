@@ -34,6 +34,8 @@ USES = {
     "needs.cores": ("needs = { cores = 2 }", ["--cores", "2"]),
     "needs.memory": ('needs = { memory = "2 GiB" }', ["--memory", "2 GiB"]),
     "needs.disk": ('needs = { disk = "1 GB" }', ["--disk", "1 GB"]),
+    "needs.require": ('needs = { require = "cores > 1" }', ["--require", "cores > 1"]),
+    "needs.prefer": ('needs = { prefer = "memory_mb" }', ["--prefer", "memory_mb"]),
     "limits.cpu": ('limits = { cpu = "1 h" }', ["--cpu-limit", "1 h"]),
     "limits.wall": ("limits = { wall = 90 }", ["--wall-limit", "90"]),
     "limits.memory": ('limits = { memory = "1 GiB" }', ["--memory-limit", "1 GiB"]),
@@ -142,8 +144,8 @@ class JobOptions(unittest.TestCase):
         """No limit and no need may be zero, in a file or on the command line."""
         for key, (toml, words) in USES.items():
             if not key.startswith(("limits.", "needs.", "save_deadline")) or \
-                    key in ("needs.os", "needs.architecture"):
-                continue
+                    key in ("needs.os", "needs.architecture", "needs.require", "needs.prefer"):
+                continue  # texts
             with self.subTest(key):
                 name = key.rpartition(".")[2]
                 bound = r"(above 0|must be between 1 and \d+)"

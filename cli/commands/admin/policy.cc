@@ -45,7 +45,7 @@ int run(const PolicyOptions& o, Context& context) {
   write_json(json, policies);
   const Terminal& t = context.terminal;
   print(context.json ? json.str() + "\n"
-                     : policy_line(policies, now_us()) + "\n\n" +
+                     : policy_line(policies, now_us(), t.columns) + "\n\n" +
                            policies_table(policies, t.columns, t.colour));
   return 0;
 }
