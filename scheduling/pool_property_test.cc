@@ -641,10 +641,10 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     t.join("m", 4);
     const JobId job = t.submit("ann", 3);
     Snapshot s = t.books.snapshot();
-    s.pool.next_job = 2;       // too low
-    s.users[0].usage = -1;     // must not be negative
-    s.users[0].drawn = 1e300;  // nothing added to it would count
-    s.users[0].index = std::numeric_limits<int64_t>::max();
+    s.pool.next_job = 2;                                     // too low
+    s.users[0].usage = -1;                                   // must not be negative
+    s.users[0].drawn = 1e300;                                // nothing added to it would count
+    s.users[0].index = std::numeric_limits<int64_t>::min();  // has no positive counterpart
     s.users[0].placed = 1;
     s.users[0].placed_since = s.pool.now + 1;  // in the future
     // Of jobs that are yet to be submitted.

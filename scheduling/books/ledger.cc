@@ -250,7 +250,7 @@ std::vector<std::string> Ledger::restore(const UserRecord& row, Micros now) {
     complaints.push_back("user " + row.name + " had no valid draw: 0 used");
     record.drawn = 0;
   }
-  if (std::abs(row.index) > kLargestIndex) {
+  if (row.index < -kLargestIndex || row.index > kLargestIndex) {
     complaints.push_back("user " + row.name + " had no valid up-down index: 0 used");
     record.index = 0;
   }

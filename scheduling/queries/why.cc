@@ -111,8 +111,8 @@ void name_missing(const Machines& all, const Requirements& needs, Room room, std
   }
 }
 
-// The machines that fit; if none does, `missing` says what they lack.
-// `suited`: the kinds that suit it.
+// The machines that fit; if none does, `missing` says what they lack. `suited`: the kinds that
+// suit the job.
 Machines fitting(const Machines& all, const Requirements& needs, const std::vector<bool>& suited,
                  Room room, std::string& missing) {
   const Amounts amounts = amounts_of(needs);
