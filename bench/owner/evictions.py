@@ -51,6 +51,8 @@ class Workstation:
         self.settle()
         sensed = self.sensed()
         if sensed < event:  # another sense had already made the job leave
+            sense.over()  # while the owner's word is `pause`, no job starts
+            self.used[sense] = time.monotonic()
             return self.evict(sense, kind, programs, busy)
         return Eviction(sense.NAME, kind, busy, stopped=max(0, last_ran - event),
                         sensed=sensed - event, left=max(0, last_ran - sensed), gone=gone - event,
