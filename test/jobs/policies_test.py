@@ -104,7 +104,8 @@ class Policies(unittest.TestCase):
             pool.start_server()
             pool.client("large", slots=os.cpu_count() + 2).start()
             pool.wait_machines(1)
-            pool.client("small").start()
+            core = str(min(os.sched_getaffinity(0)))
+            pool.client("small", prefix=["taskset", "--cpu-list", core]).start()
             pool.wait_machines(2)
             for words, complaint in ((["machines=nearest"], '"longest-free" "best-fit"'),
                                      (["candidates=0"], "a whole number from 1 to 10000")):
