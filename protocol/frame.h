@@ -200,7 +200,7 @@ enum sublet_leave_reason {
   SUBLET_LEAVE_OWNER = 1,         /* the owner came back */
   SUBLET_LEAVE_BLIND = 2,         /* the monitor died or fell silent */
   SUBLET_LEAVE_LEASE = 3,         /* the lease ran out */
-  SUBLET_LEAVE_PREEMPT = 4,       /* another user's turn */
+  SUBLET_LEAVE_PREEMPT = 4,       /* another job's turn */
   SUBLET_LEAVE_REMOVED = 5,       /* the job was removed */
   SUBLET_LEAVE_DRAIN = 6,         /* the client is shutting down */
   SUBLET_LEAVE_LIMIT = 7,         /* the job exceeded one of its limits */

@@ -5,6 +5,7 @@
 
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
+#include "scheduling/policies/victim_policies.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -30,12 +31,15 @@ std::string problem_with(const PolicyChoice& choice) {
   std::string problem = unknown("job_policy", choice.job_policy, known_job_policies());
   if (problem.empty())
     problem = unknown("machine_policy", choice.machine_policy, known_machine_policies());
+  if (problem.empty())
+    problem = unknown("victim_policy", choice.victim_policy, known_victim_policies());
   if (!problem.empty()) return problem;
   if (choice.candidates == 0) return "candidates must be positive";
   if (choice.half_life <= 0) return "half_life must be positive";
   constexpr Micros kDay = 86'400'000'000;
   if (choice.throttle_span <= 0 || choice.throttle_span > kDay)
     return "throttle_span must be positive, and a day at most";
+  if (choice.wide_wait < 0) return "wide_wait must not be negative";
   if (!(choice.floor >= 0 && choice.floor <= 1)) return "floor must be 0 to 1";
   return "";
 }

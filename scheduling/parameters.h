@@ -16,6 +16,7 @@ namespace sublet::scheduling {
 struct PolicyChoice {
   std::string job_policy = "fair-share";       // which job next
   std::string machine_policy = "fifo-idle";    // which machine
+  std::string victim_policy = "none";          // who gives way
   uint64_t candidates = 64;                    // machines that are compared for a job
   Micros half_life = 24 * 3600ll * 1'000'000;  // of usage; K1 = 2^(-t1 / half_life)
   // fair-share: the guaranteed fraction of the cores due to a user; 0: no guarantee.
@@ -29,6 +30,8 @@ struct PolicyChoice {
   // At most so many places are given to a user within a span that begins with the first of them.
   uint64_t throttle = 0;  // 0: any number
   Micros throttle_span = 1'000'000;
+  // After waiting for so long, a job that a machine has no room for now is promised a place there.
+  Micros wide_wait = 600'000'000;
   bool operator==(const PolicyChoice&) const = default;
 };
 

@@ -31,7 +31,11 @@ Outcome Pool::apply(const Event& event, Micros now) {
   s.ledger.end_spans(s.changes.now());
   std::visit([&s](const auto& e) { s.on(e); }, event);
   s.settle_relations();
-  s.matcher.allocate([&s](Job& job, Machine& machine) { s.place(job, machine); });
+  s.allocate();
+  if (std::holds_alternative<Ticked>(event)) {
+    s.preempt();
+    s.allocate();
+  }
   s.emit();
   return s.changes.finish();
 }

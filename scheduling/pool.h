@@ -52,6 +52,7 @@ struct MachineView {
   uint64_t disk_free = 0;
   uint64_t memory_used = 0;  // by its jobs, of what they have reserved
   Amounts reserved = {};     // by the live attempts on it
+  JobId promised = 0;        // a waiting job for which it keeps room besides; 0: none
   bool requesting = false;   // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;
 };

@@ -12,6 +12,7 @@
 #include "scheduling/hashed.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
+#include "scheduling/policies/victim_policies.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -39,6 +40,8 @@ Parameters some_parameters(uint32_t bits) {
   const std::vector<std::string> machine_policies = known_machine_policies();
   const uint64_t more_bits = hashed(bits);
   p.machine_policy = machine_policies[more_bits % machine_policies.size()];
+  const std::vector<std::string> victim_policies = known_victim_policies();
+  p.victim_policy = victim_policies[more_bits / 4194304 % victim_policies.size()];
   p.candidates = 1 + more_bits / 1024 % 4;
   const std::vector<std::string> policies = known_job_policies();
   p.job_policy = policies[bits / 32 % policies.size()];
@@ -51,6 +54,7 @@ Parameters some_parameters(uint32_t bits) {
   p.floor = bits & 512 ? 0 : 0.25;
   p.throttle = bits / 64 % 3;
   p.throttle_span = (1 + bits / 8 % 20) * kSecond;
+  p.wide_wait = static_cast<Micros>(more_bits / 65536 % 4) * 20 * kSecond;
   return p;
 }
 
@@ -369,6 +373,31 @@ bool is_throttled(const TestPool& t, const std::string& user) {
   return most != 0 && t.books.users.at(user).placed >= most;
 }
 
+bool gave_way_to(const TestPool& t, JobId job) {
+  return std::any_of(t.books.attempts.begin(), t.books.attempts.end(),
+                     [&](const auto& entry) { return entry.second.preempted_for == job; });
+}
+
+bool is_paused(const TestPool& t, MachineId machine) {
+  const Anchored known = t.pool.anchor();
+  return std::any_of(known.machines.begin(), known.machines.end(),
+                     [&](const auto& m) { return m.machine == machine && m.paused_until != 0; });
+}
+
+// A place is promised to a job that waits, fits a machine with others on it, or did, and does not
+// fit now.
+void check_promise(const TestPool& t, const MachineView& m, const Amounts& reserved) {
+  const JobRecord& job = t.books.jobs.at(m.promised);
+  RC_ASSERT(job.state == JobState::kWaiting);
+  const PolicyRecord& policy = t.pool.policy();
+  const bool under_another = policy.since >= job.changed;
+  RC_ASSERT(t.now - job.changed >= policy.choice.wide_wait || under_another ||
+            gave_way_to(t, m.promised));
+  RC_ASSERT(m.away && !m.record.draining && suits(m.record, job.needs));
+  RC_ASSERT(is_paused(t, m.record.id) || m.running.size() == m.record.slots ||
+            !fits(m, job.needs, reserved));
+}
+
 // The invariants after every event, checked from views and records only.
 void check_invariants(const TestPool& t) {
   std::map<JobId, int> live;
@@ -399,6 +428,7 @@ void check_invariants(const TestPool& t) {
   }
   RC_ASSERT(t.pool.waiting() == waiting);
   const std::vector<MachineId> idle = t.pool.idle();
+  std::set<JobId> promised;
   for (const MachineView& m : t.pool.machines()) {
     RC_ASSERT(m.running.size() == on_machine[m.record.id]);
     RC_ASSERT(m.running.size() <= m.record.slots);
@@ -415,11 +445,17 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }
+    Amounts kept;
+    if (m.promised != 0) {
+      RC_ASSERT(promised.insert(m.promised).second);
+      check_promise(t, m, reserved);
+      kept = amounts_of(t.books.jobs.at(m.promised).needs);
+    }
     const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
-      RC_ASSERT(m.running.size() < m.record.slots);
-      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs, reserved));
+      RC_ASSERT(m.running.size() + (m.promised != 0) < m.record.slots);
+      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs, reserved + kept));
     }
   }
 }

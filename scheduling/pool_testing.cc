@@ -45,7 +45,7 @@ struct ToText {
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
                 r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since,
-                r.ready, r.charged, r.charged_left);
+                r.ready, r.charged, r.charged_left, r.preempted_for);
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
@@ -81,7 +81,7 @@ struct ToText {
     const PolicyChoice& c = r.choice;
     return line("policy", c.job_policy, c.machine_policy, c.candidates, c.half_life, c.floor,
                 c.cost_cpu, c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift,
-                c.throttle, c.throttle_span, r.since, r.by);
+                c.throttle, c.throttle_span, c.wide_wait, c.victim_policy, r.since, r.by);
   }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);

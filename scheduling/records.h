@@ -68,6 +68,7 @@ struct AttemptRecord {
   // usage, which decays.
   Micros charged = 0;
   double charged_left = 0;
+  JobId preempted_for = 0;  // the job that it gives way to; 0: to none
   bool operator==(const AttemptRecord&) const = default;
 };
 

@@ -88,6 +88,15 @@ struct Pool::State {
     JobRange alike = {0, 0};  // AttemptEnded::alike
   };
   void place(Job& job, Machine& machine);
+  // Gives places to waiting jobs until no waiting job fits an idle machine.
+  void allocate();
+  void promise(Job& job, Machine& machine);
+  // What the machine is promised for has changed, or is forgotten.
+  void settle_promise(Machine& machine);
+  // Takes places for users whose jobs wait, as the policy says. To be called when no waiting job
+  // fits an idle machine.
+  void preempt();
+  void take_place(Attempt& attempt, Job& job, const std::string& why);
   std::string why_first(const Job& job, const Machine& machine) const;
   void advance(Attempt& attempt, AttemptState state);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);

@@ -160,8 +160,8 @@ class AdministrationTest : public testing::ServicesFixture {
         refused({{"candidates", "0"}}));
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
-                    "jobs, machines, candidates, half_life, floor, cost, initial_priority, "
-                    "turns, charge, drift, throttle"),
+                    "jobs, machines, victims, candidates, half_life, floor, cost, "
+                    "initial_priority, turns, charge, drift, throttle, wide_wait"),
         refused({{"lease", "30 s"}}));
     for (const char* word : {"10", "10/", "/s", "0/s", "x/s", "10/y", "10/2 d", "1000001/s", ""})
       CPPUNIT_ASSERT_EQUAL(
@@ -175,6 +175,7 @@ class AdministrationTest : public testing::ServicesFixture {
     scheduling::PolicyChoice odd;
     odd.job_policy = "up-down";
     odd.machine_policy = "best-fit";
+    odd.victim_policy = "up-down";
     odd.candidates = 1000;
     odd.half_life = 90'061'001'000;  // as text, "1 d 1 h"
     odd.floor = 1.0 / 3;
@@ -182,15 +183,16 @@ class AdministrationTest : public testing::ServicesFixture {
     odd.drift = false;
     odd.throttle = 3;
     odd.throttle_span = 90'000'000;
+    odd.wide_wait = 90'000'000;
     for (const scheduling::PolicyChoice& choice : {odd, settled_policies()})
       CPPUNIT_ASSERT(changed({}, words_of(choice)) == choice);
     const auto throttle_of = [](const char* word) {
-      return words_of(changed({}, {{"throttle", word}})).back().second;
+      return words_of(changed({}, {{"throttle", word}})).at(11).second;
     };
     CPPUNIT_ASSERT_EQUAL(std::string("10/s"), throttle_of("10/1"));
     CPPUNIT_ASSERT_EQUAL(std::string("2/min"), throttle_of("2/60 s"));
     CPPUNIT_ASSERT_EQUAL(std::string("off"), throttle_of("off"));
-    CPPUNIT_ASSERT(words_of({}).at(3) == std::pair(std::string("half_life"), std::string("1 d")));
+    CPPUNIT_ASSERT(words_of({}).at(4) == std::pair(std::string("half_life"), std::string("1 d")));
   }
 
   void a_machine_is_drained_and_resumed() {

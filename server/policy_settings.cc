@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
+#include "scheduling/policies/victim_policies.h"
 #include "scheduling/queries/text.h"
 #include "server/refusal.h"
 
@@ -77,6 +78,11 @@ const std::vector<PolicySetting>& policy_settings() {
        one_of(scheduling::known_machine_policies(), "the policy that chooses the machine"),
        [](S s, P p) { p.machine_policy = s.text("scheduling.machines"); },
        [](C p) { return p.machine_policy; }},
+      {"victims",
+       one_of(scheduling::known_victim_policies(),
+              "the policy that chooses who gives way to others' jobs"),
+       [](S s, P p) { p.victim_policy = s.text("scheduling.victims"); },
+       [](C p) { return p.victim_policy; }},
       {"candidates",
        {.type = T::integer,
         .default_value = "64",
@@ -135,6 +141,14 @@ const std::vector<PolicySetting>& policy_settings() {
                "number"},
        read_throttle,
        throttle_word},
+      {"wide_wait",
+       {.type = T::duration,
+        .default_value = "10 min",
+        .min = 0,
+        .max = 1e12,
+        .doc = "after waiting for so long, a job that needs much of a machine is promised a place"},
+       [](S s, P p) { p.wide_wait = s.duration_ms("scheduling.wide_wait") * 1000; },
+       [](C p) { return exact_duration(p.wide_wait / 1000); }},
   };
   return kSettings;
 }

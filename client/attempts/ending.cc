@@ -130,7 +130,7 @@ std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage)
     case SUBLET_LEAVE_LEASE:
       return "The machine lost contact with the server.";
     case SUBLET_LEAVE_PREEMPT:
-      return "It was another user's turn.";
+      return "It gave way to another job.";
     case SUBLET_LEAVE_REMOVED:
       return "The job was removed.";
     case SUBLET_LEAVE_DRAIN:

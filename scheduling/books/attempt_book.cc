@@ -84,14 +84,23 @@ Attempt AttemptBook::close(Attempt& attempt) {
   vacate(attempt);
   if (attempt.user != nullptr) {
     --attempt.user->attempts;
+    if (attempt.record.preempted_for != 0) attempt.user->yielding -= attempt.reserved.cores;
     ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.reserved.cores));
   }
   return std::move(attempts_.extract(id).mapped());
 }
 
+void AttemptBook::give_up(Attempt& attempt, JobId job, std::string why) {
+  attempt.record.preempted_for = job;
+  attempt.record.reason = std::move(why);
+  attempt.user->yielding += attempt.reserved.cores;
+  touch(attempt);
+}
+
 void AttemptBook::belong(Attempt& attempt, User& user) {
   attempt.user = &user;
   ++user.attempts;
+  if (attempt.record.preempted_for != 0) user.yielding += attempt.reserved.cores;
   ledger_.hold(user, static_cast<int64_t>(attempt.reserved.cores));
 }
 

@@ -54,6 +54,8 @@ class AttemptBook {
   Attempt& open(Job& job, Machine& machine, std::string reason);
   // It has ended: it is taken out of the book, and its record is the caller's to add.
   Attempt close(Attempt& attempt);
+  // It is to leave for this job. `why` is its record's reason from now on.
+  void give_up(Attempt& attempt, JobId job, std::string why);
   // It uses so much memory now. False: that changes nothing.
   bool note_use(Attempt& attempt, uint64_t memory);
   // Its lease is renewed now.

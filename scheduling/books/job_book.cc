@@ -146,6 +146,7 @@ void JobBook::set_state(Job& job, JobState state, EndReason ended) {
   const JobState before = job.record.state;
   if (before == JobState::kWaiting) {
     matcher_.queue().take(job);
+    matcher_.promises().forget(job);
     backing_off_.set(job, 0);
   }
   count_out(job, before, job.record.count);
@@ -235,6 +236,7 @@ void JobBook::ask_memory(Job& job, uint64_t memory) {
   if (job.record.needs.memory >= memory) return;
   const bool queued = job.line != nullptr;
   matcher_.queue().take(job);
+  matcher_.promises().forget(job);
   job.record.needs.memory = memory;
   Demand* before = job.demand;
   job.demand = matcher_.enter_demand(job.record.needs);

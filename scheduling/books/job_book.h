@@ -29,6 +29,7 @@ class RelationBook;
 struct Demand;
 struct Dependent;
 struct Host;
+struct Machine;
 struct UserLine;
 
 // A batch with a stop condition, while it has live jobs.
@@ -47,6 +48,7 @@ struct Job : Timed {
   UserLine* line = nullptr;        // where it is queued; null: it is not queued
   Batch* batch = nullptr;          // null: its batch has no stop condition
   Dependent* waits_for = nullptr;  // others; null: for none, or not any more
+  Machine* promised = nullptr;     // kept for it (matching/promises.h); null: none
   LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once it has ended
   EndReason last_end = EndReason::kNone;  // how that attempt ended

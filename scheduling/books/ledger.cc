@@ -160,11 +160,16 @@ void Ledger::settle_moved() {
   moved_.all = false;
 }
 
-double Ledger::guarantee_of(const User& user, double floor) const {
+double Ledger::part_of(const User& user) const {
   const int64_t own = share_units(user), all = std::max(active_shares_, own);
-  return floor * static_cast<double>(held_ + 1) * static_cast<double>(own) /
-         static_cast<double>(all);
+  return static_cast<double>(own) / static_cast<double>(all);
 }
+
+double Ledger::guarantee_of(const User& user, double floor) const {
+  return floor * static_cast<double>(held_ + 1) * part_of(user);
+}
+
+double Ledger::due_to(const User& user) const { return static_cast<double>(held_) * part_of(user); }
 
 void Ledger::note_held(Micros since_last_tick, double floor) {
   const double span = static_cast<double>(since_last_tick) / 1e6;

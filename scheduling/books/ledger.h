@@ -31,6 +31,8 @@ struct User : Timed {
   // cores.
   uint64_t attempts = 0;
   uint64_t held = 0;
+  uint64_t yielding = 0;   // cores of those that are giving way to others' jobs
+  uint64_t promised = 0;   // cores of places promised to his jobs, counted by Promises alone
   bool throttled = false;  // gets no place before the deadline
   bool touched = false;
   bool moved = false;
@@ -79,6 +81,8 @@ class Ledger {
   void end_active(User& user);
   // `cores` more, or fewer, are held by the user's attempts.
   void hold(User& user, int64_t cores);
+  // The cores in use, divided among the active users in proportion to their shares.
+  double due_to(const User& user) const;
   // For each user with waiting jobs or held cores: adds (guarantee - cores held) * time since the
   // last tick to `owed`. The guarantee is the fraction `floor` of the cores due to him, which are
   // all cores in use plus one, divided among the active users in proportion to their shares; 0
@@ -123,6 +127,7 @@ class Ledger {
   void end_span(User& user);
   bool worth_knowing(const User& user) const;
   double guarantee_of(const User& user, double floor) const;
+  double part_of(const User& user) const;
   void note_held(User& user, double wanted, double fair, double span);
 
   const double default_shares_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduling/books/job_book.h"
 #include "scheduling/matching/matcher.h"
 
 namespace sublet::scheduling {
@@ -10,6 +11,13 @@ namespace {
 void note_owner(Machine& machine, bool away, Micros now) {
   if (away != machine.away) machine.away_since = away ? now : 0;
   machine.away = away;
+}
+
+Amounts room_beside(const Machine& machine, const Amounts& taken) {
+  const Amounts lent = lent_by(machine);
+  Amounts together = lent;
+  together.cores = std::max<uint64_t>(lent.cores, machine.record.slots);
+  return least(lent, together - taken);
 }
 
 }  // namespace
@@ -25,17 +33,35 @@ Amounts lent_by(const Machine& m) {
 }
 
 Amounts room_of(const Machine& machine) {
-  const Amounts lent = lent_by(machine);
-  Amounts together = lent;
-  together.cores = std::max<uint64_t>(lent.cores, machine.record.slots);
-  return least(lent, together - machine.reserved);
+  Amounts taken = machine.reserved;
+  if (machine.promised_to != nullptr) taken = taken + amounts_of(machine.promised_to->record.needs);
+  return room_beside(machine, taken);
+}
+
+Amounts room_without(const Machine& machine, const Amounts& leaving) {
+  return room_beside(machine, machine.reserved - leaving);
+}
+
+bool keeps_room(const Machine& machine) {
+  return may_keep_promise(machine) && machine.paused_until == 0 &&
+         machine.running.size() < machine.record.slots &&
+         amounts_of(machine.promised_to->record.needs)
+             .within(room_beside(machine, machine.reserved));
+}
+
+// By what it has altogether: what it has at present changes with what its tenants use.
+bool may_keep_promise(const Machine& machine) {
+  const MachineRecord& record = machine.record;
+  return !is_gone(machine) && !machine.silent && machine.away && !record.draining &&
+         amounts_of(machine.promised_to->record.needs)
+             .within({record.cores, record.memory, record.disk});
 }
 
 MachineState state_of(const Machine& machine) {
   if (is_gone(machine)) return MachineState::kGone;
   if (machine.silent) return MachineState::kSilent;
-  const bool free_slot =
-      machine.running.size() < machine.record.slots && room_of(machine).cores > 0;
+  const size_t taken = machine.running.size() + (machine.promised_to != nullptr ? 1 : 0);
+  const bool free_slot = taken < machine.record.slots && room_of(machine).cores > 0;
   const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
   return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
 }
@@ -62,6 +88,21 @@ std::optional<MachineId> MachineBook::named(std::string_view name) const {
   return it->second;
 }
 
+void MachineBook::requeue(Machine& machine, bool to_tail) {
+  matcher_.promises().note(machine);
+  matcher_.idle().update(machine, to_tail, changes_.now());
+}
+
+void MachineBook::take_from_idle(Machine& machine) {
+  matcher_.promises().note(machine);
+  matcher_.idle().remove(machine);
+}
+
+void MachineBook::note_promise(Machine& machine) {
+  matcher_.idle().update(machine, false, changes_.now());
+  touched_.add(machine);
+}
+
 void MachineBook::schedule(Machine& machine) {
   Micros next = 0;
   if (!is_gone(machine) && !machine.silent) next = machine.last_contact + lease_;
@@ -78,7 +119,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
     return nullptr;
   }
   Machine& m = machines_[id];
-  matcher_.idle().remove(m);
+  take_from_idle(m);
   const auto old_name = names_.find(m.record.name);
   if (old_name != names_.end() && old_name->second == id) names_.erase(old_name);
   m.due_kind = Timed::Kind::kMachine;
@@ -115,7 +156,7 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
   m.paused_until = 0;  // the reason for the refusal may no longer hold
   m.silent = false;
   note_contact(m);
-  matcher_.idle().update(m, false, changes_.now());
+  requeue(m, false);
   touched_.add(m);
 }
 
@@ -126,7 +167,7 @@ void MachineBook::withdraw(Machine& m) {
   m.record.state = MachineState::kGone;
   m.record.state_since = changes_.now();
   m.rewritten = true;
-  matcher_.idle().remove(m);
+  take_from_idle(m);
   schedule(m);
   touched_.add(m);
 }
@@ -135,7 +176,7 @@ bool MachineBook::drain(Machine& m, bool drained) {
   if (m.record.draining == drained) return false;
   m.record.draining = drained;
   m.rewritten = true;
-  matcher_.idle().update(m, false, changes_.now());
+  requeue(m, false);
   touched_.add(m);
   return true;
 }
@@ -144,7 +185,7 @@ void MachineBook::note_contact(Machine& machine) {
   machine.last_contact = changes_.now();
   if (machine.silent) {
     machine.silent = false;
-    matcher_.idle().update(machine, false, changes_.now());
+    requeue(machine, false);
     touched_.add(machine);
   }
   schedule(machine);
@@ -157,7 +198,7 @@ void MachineBook::pause(Machine& machine) {
 }
 
 void MachineBook::note_slots(Machine& machine, bool freed) {
-  matcher_.idle().update(machine, freed, changes_.now());
+  requeue(machine, freed);
   touched_.add(machine);
 }
 
@@ -165,7 +206,7 @@ void MachineBook::check(Machine& m) {
   const Micros now = changes_.now();
   if (m.paused_until != 0 && m.paused_until <= now) m.paused_until = 0;
   if (!m.silent && m.last_contact + lease_ <= now) m.silent = true;
-  matcher_.idle().update(m, false, now);
+  requeue(m, false);
   schedule(m);
   touched_.add(m);
 }
@@ -173,7 +214,7 @@ void MachineBook::check(Machine& m) {
 void MachineBook::restart() {
   for (auto& [id, m] : machines_) {
     if (is_gone(m)) continue;
-    matcher_.idle().remove(m);
+    take_from_idle(m);
     note_owner(m, false, changes_.now());
     m.silent = false;
     m.memory_free = 0;
@@ -186,7 +227,7 @@ void MachineBook::restart() {
 }
 
 void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
-  matcher_.idle().remove(m);
+  take_from_idle(m);
   m.away = known.away;
   m.away_since = known.away_since;
   m.silent = known.silent;

@@ -22,6 +22,7 @@
 
 namespace sublet::scheduling {
 
+struct Job;
 struct MachineKind;
 class Matcher;
 
@@ -41,6 +42,7 @@ struct Machine : Timed {
   std::vector<JobId> running;
   Amounts reserved;
   uint64_t memory_used = 0;
+  Job* promised_to = nullptr;  // for which it keeps room (matching/promises.h); null: for none
   IdlePlace place;
   Micros idle_since = 0;
   bool touched = false;
@@ -52,9 +54,16 @@ struct Machine : Timed {
 // (design, section 6). Only what they use of their reservations counts: the rest is promised to
 // nobody.
 Amounts lent_by(const Machine& machine);
-// What is left of that for one more attempt. There are as many cores as slots for all of them
-// together, at least, because an owner may allow more slots than there are cores.
+// What is left of that for one more attempt, other than the one that the machine is promised to.
+// There are as many cores as slots for all of them together, at least, because an owner may allow
+// more slots than there are cores.
 Amounts room_of(const Machine& machine);
+// The same for any attempt, once others that have reserved so much have left.
+Amounts room_without(const Machine& machine, const Amounts& leaving);
+// Whether the job that the machine is promised to could start there now.
+bool keeps_room(const Machine& machine);
+// Whether it could, once others have left: the owner is away, and nothing else is in its way.
+bool may_keep_promise(const Machine& machine);
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }
@@ -79,6 +88,8 @@ class MachineBook {
   // False: nothing changed.
   bool drain(Machine& machine, bool drained);
   void note_contact(Machine& machine);
+  // What it is promised for, or that it is promised no longer, has changed its room.
+  void note_promise(Machine& machine);
   // It refused an order: it gets none for a while, unless it reports itself again.
   void pause(Machine& machine);
   // An attempt began or ended on it (`freed`: it goes to the tail of IDLE).
@@ -96,6 +107,9 @@ class MachineBook {
   void emit();
 
  private:
+  // Keeps IDLE in step, and what the machine is promised for.
+  void requeue(Machine& machine, bool to_tail);
+  void take_from_idle(Machine& machine);
   // Sets the next deadline: its silence or the end of its pause.
   void schedule(Machine& machine);
 

@@ -11,7 +11,8 @@ Anchored Pool::anchor() const {
   anchor.parameters = s.parameters;
   for (const auto& [id, m] : s.machines.all())
     anchor.machines.push_back({id, m.away, m.silent, m.memory_free, m.disk_free, m.last_contact,
-                               m.paused_until, m.registration, m.away_since});
+                               m.paused_until, m.registration, m.away_since,
+                               m.promised_to != nullptr ? m.promised_to->record.id : 0});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,
@@ -24,8 +25,14 @@ Anchored Pool::anchor() const {
 
 // The same in the brain that wrote it, which it leaves as it is, and in a restored one.
 void Pool::State::on(const Anchored& event) {
-  for (const Anchored::MachineNow& known : event.machines)
-    if (Machine* m = machines.find(known.machine)) machines.anchor(*m, known);
+  for (const Anchored::MachineNow& known : event.machines) {
+    Machine* m = machines.find(known.machine);
+    if (m == nullptr) continue;
+    machines.anchor(*m, known);
+    Job* job = jobs.live(known.promised);
+    const bool waits = job != nullptr && job->record.state == JobState::kWaiting;
+    if (waits && m->promised_to == nullptr) matcher.promises().make(*m, *job);
+  }
   for (const Anchored::AttemptNow& known : event.attempts)
     if (Attempt* attempt = attempts.find(known.job)) attempts.anchor(*attempt, known);
   for (const Anchored::Idle& place : event.idle) {

@@ -22,6 +22,7 @@ LeaveReason reason_to_leave(const Attempt& attempt) {
   const JobState state = attempt.job->record.state;
   // A job that was held, and perhaps released since.
   const bool held = state == JobState::kHeld || state == JobState::kWaiting;
+  if (!held && attempt.record.preempted_for != 0) return LeaveReason::kPreempt;
   return held ? LeaveReason::kHeld : LeaveReason::kAdministrator;
 }
 
@@ -44,9 +45,35 @@ std::optional<bool> was_in_vain(const Attempt& attempt, const Pool::State::End& 
 }
 }  // namespace
 
+void Pool::State::allocate() {
+  const Matcher::Actions actions = {
+      [this](Job& job, Machine& machine) { place(job, machine); },
+      [this](Job& job, Machine& machine) { promise(job, machine); },
+  };
+  do {
+    while (Machine* m = matcher.promises().take_changed()) settle_promise(*m);
+    matcher.allocate(changes.now(), actions);
+    // A job that was placed elsewhere leaves the room that it was promised to others.
+  } while (matcher.promises().any_changed());
+}
+
+void Pool::State::promise(Job& job, Machine& m) {
+  if (job.record.count > 1) jobs.split(job, 1);
+  matcher.promises().make(m, job);
+  machines.note_promise(m);
+}
+
+void Pool::State::settle_promise(Machine& m) {
+  if (m.promised_to != nullptr && keeps_room(m)) return place(*m.promised_to, m);
+  if (m.promised_to != nullptr && !may_keep_promise(m)) matcher.promises().forget(m);
+  machines.note_promise(m);
+}
+
 void Pool::State::place(Job& job, Machine& m) {
   if (job.record.count > 1) jobs.split(job, 1);
-  const AttemptRecord& record = attempts.open(job, m, why_first(job, m)).record;
+  std::string why = why_first(job, m);
+  matcher.promises().forget(job);
+  const AttemptRecord& record = attempts.open(job, m, std::move(why)).record;
   if (policies.job->wants_grants()) ledger.grant(*job.user);
   if (policies.job->wants_draws()) ledger.draw(*job.user);
   ledger.note_placed(*job.user, changes.now());
@@ -60,6 +87,11 @@ void Pool::State::place(Job& job, Machine& m) {
 }
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {
+  if (job.promised == &m) {
+    return "promised to it while it waited: " +
+           policies.job->standing(*job.user, job.record, changes.now()) + "; machine " +
+           m.record.name;
+  }
   return "first in the queue: " + policies.job->standing(*job.user, job.record, changes.now()) +
          "; machine " + m.record.name + preference_text(matcher.suitability(), job, m) +
          policies.machine->reason(job, m, changes.now());
@@ -267,7 +299,8 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   AttemptRecord& record = attempt.record;
   record.state = AttemptState::kEnded;
   record.ended = end.ended;
-  record.reason = end_text(end.ended, end.reason);
+  const bool gave_way = end.ended == EndReason::kPreempted && record.preempted_for != 0;
+  record.reason = end_text(end.ended, gave_way ? record.reason : end.reason);
   record.finished = changes.now();
   record.cpu = cost.used;
   record.cpu_lost = cost.lost;
@@ -283,7 +316,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   }
   machines.note_slots(*ended.machine, true);
   if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
-  if (policies.job->wants_indices()) ledger.update_indices();
+  if (policies.want_indices()) ledger.update_indices();
   changes.add(std::move(ended.record));
 }
 

@@ -280,12 +280,20 @@ void later_fields(A& a, Parameters& p) {
   if (!known && p.job_policy == "fair-share") p.job_policy = "fair-share-1998";
 }
 template <typename A>
+void promise_fields(A& a, PolicyChoice& c) {
+  a.tail(true, [&] {
+    a.field(c.wide_wait);
+    a.field(c.victim_policy);
+  });
+}
+template <typename A>
 void fields(A& a, ServerStarted& e) {
   a.tail(e.parameters.has_value(), [&] {
     if (!e.parameters) e.parameters.emplace();
     fields(a, *e.parameters);
     later_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.parameters->candidates); });
+    promise_fields(a, *e.parameters);
   });
 }
 template <typename A>
@@ -327,6 +335,10 @@ void fields(A& a, Anchored& e) {
   a.tail(true, [&] {
     a.field(e.parameters.candidates);
     for (auto& m : e.machines) a.field(m.away_since);
+  });
+  promise_fields(a, e.parameters);
+  a.tail(true, [&] {
+    for (auto& m : e.machines) a.field(m.promised);
   });
 }
 
@@ -374,6 +386,7 @@ void fields(A& a, PolicySet& e) {
   a.field(e.by);
   fields(a, e.choice);
   a.tail(true, [&] { a.field(e.choice.candidates); });
+  promise_fields(a, e.choice);
 }
 
 template <size_t I = 0>

@@ -93,15 +93,17 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
-  // of machines; before attempts had `memory_offered`; and before they had `memory_used`.
+  // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before attempts
+  // had `memory_offered`; and before they had `memory_used`.
   void older_parameters_are_read() {
-    constexpr size_t kCandidates = 8, kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8,
-                     kUse = 8, kAway = 8;
+    constexpr size_t kPromises = 8 + 8 + 4, kPromised = 8, kCandidates = kPromises + 8,
+                     kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
     p.throttle = 7;
     p.candidates = 5;
+    p.wide_wait = 9;
     const auto of = [](const Event& event, size_t less) {
       const std::string bytes = encode_event(event);
       return decode_event(static_cast<uint32_t>(event.index()),
@@ -110,6 +112,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     const Event started = ServerStarted{p};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
     Parameters as_before = p;
+    as_before.wide_wait = Parameters().wide_wait;
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kPromises)).parameters == as_before);
     as_before.candidates = 64;
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kCandidates)).parameters == as_before);
     Parameters unthrottled = as_before;
@@ -123,13 +127,15 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, 0)).choice == p);
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kCandidates)).choice == as_before);
     for (const size_t attempts : {0, 3}) {
-      Anchored anchor{p, {{.machine = 1, .away = true, .away_since = 7}}, {}, {}, {}};
+      Anchored anchor{
+          p, {{.machine = 1, .away = true, .away_since = 7, .promised = 6}}, {}, {}, {}};
       for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5});
-      const size_t use = kCandidates + kAway + attempts * kUse;
+      const size_t use = kPromised + kCandidates + kAway + attempts * kUse;
       const Anchored whole = std::get<Anchored>(of(anchor, 0));
       CPPUNIT_ASSERT(whole.parameters == p);
       CPPUNIT_ASSERT_EQUAL(Micros{7}, whole.machines.back().away_since);
-      const Anchored without_away = std::get<Anchored>(of(anchor, kCandidates + kAway));
+      CPPUNIT_ASSERT_EQUAL(JobId{6}, whole.machines.back().promised);
+      const Anchored without_away = std::get<Anchored>(of(anchor, kPromised + kCandidates + kAway));
       CPPUNIT_ASSERT(without_away.parameters == as_before);
       CPPUNIT_ASSERT_EQUAL(Micros{0}, without_away.machines.back().away_since);
       CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, use)).parameters == as_before);

@@ -199,6 +199,7 @@ struct Anchored {
     Micros paused_until = 0;
     uint32_t registration = 0;
     Micros away_since = 0;
+    JobId promised = 0;  // the job for which it keeps room; 0: none
   };
   struct Idle {
     MachineId machine = 0;

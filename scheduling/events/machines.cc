@@ -17,7 +17,10 @@ void Pool::State::on(const MachineReported& event) {
   if (!changes.answer().accepted) return;
   const bool appears = event.away && !m->away;
   machines.report(*m, event);
-  if (appears && policies.job->wants_indices()) ledger.update_indices();
+  // Nobody is left who could make room.
+  if (m->promised_to != nullptr && m->running.empty() && !keeps_room(*m))
+    matcher.promises().forget(*m);
+  if (appears && policies.want_indices()) ledger.update_indices();
 }
 
 void Pool::State::on(const MachineWithdrew& event) {

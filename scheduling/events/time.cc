@@ -19,7 +19,7 @@ void Pool::State::on(const Ticked&) {
   // What was charged under another policy decays, too.
   attempts.charge_running(policies.job->charges_while_running() ? span : 0, kept);
   if (policies.job->keeps_balances()) ledger.note_held(span, parameters.floor);
-  if (policies.job->wants_indices()) ledger.update_indices();
+  if (policies.want_indices()) ledger.update_indices();
 }
 
 void Pool::State::on(const TimePassed&) {

@@ -23,6 +23,13 @@ Job* JobLine::first_within(const Amounts& room) const {
                      [&](const Job& job) { return amounts_of(job.record.needs).within(room); });
 }
 
+Job* JobLine::first_unpromised(const Amounts& room) const {
+  return jobs_.first([&](const LineBound& bound) { return bound.least.within(room); },
+                     [&](const Job& job) {
+                       return job.promised == nullptr && amounts_of(job.record.needs).within(room);
+                     });
+}
+
 void JobLine::add(Job& job) {
   jobs_.add(job);
   if (first_ == nullptr || comes_before(job, *first_)) first_ = &job;

@@ -52,6 +52,8 @@ class JobLine {
   // each amount is within this, and many jobs need too much of one thing only and many others of
   // another only; in a group all are of about the same size.
   Job* first_within(const Amounts& room) const;
+  // The same of those without a promised place; O(promised jobs) besides.
+  Job* first_unpromised(const Amounts& room) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);
   // The job is in this line.

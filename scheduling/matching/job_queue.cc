@@ -139,21 +139,31 @@ void JobQueue::sort_out(const std::map<std::string, User>& users) {
   }
 }
 
-Job* JobQueue::best_of(const User& user, const Machine& machine,
+Job* JobQueue::best_of(const User& user, const Machine& machine, const Amounts& room,
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->group->suits[machine.kind->index]) continue;
     if (host && line->host != *host) continue;
-    Job* first = line->jobs.first_within(machine.place.room);
+    Job* first = line->jobs.first_within(room);
+    if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
+  }
+  return best;
+}
+
+Job* JobQueue::best_unpromised(const User& user, const Machine& machine,
+                               const Amounts& room) const {
+  Job* best = nullptr;
+  for (const auto& line : user.lines) {
+    if (!line->group->suits[machine.kind->index]) continue;
+    Job* first = line->jobs.first_unpromised(room);
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
   return best;
 }
 
 // The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine) const {
-  const Amounts& room = machine.place.room;
+Job* JobQueue::best_by_key(const Machine& machine, const Amounts& room) const {
   const std::optional<UserKey> from = policies_.job->from();
   const auto behind = [&](const UserLine& line) { return *from < line.key; };
   const UserLine* best = nullptr;
@@ -170,15 +180,14 @@ Job* JobQueue::best_by_key(const Machine& machine) const {
     best = line;
     best_is_behind = is_behind;
   }
-  return best == nullptr ? nullptr : best_of(*best->user, machine, std::nullopt);
+  return best == nullptr ? nullptr : best_of(*best->user, machine, room, std::nullopt);
 }
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy
 // than his first. So lines are tried in the order of the best that each may have.
-Job* JobQueue::best_by_job(const Machine& machine) {
-  const Amounts& room = machine.place.room;
+Job* JobQueue::best_by_job(const Machine& machine, const Amounts& room) {
   std::optional<uint32_t> host;
-  if (policies_.job->turns_by_host()) host = host_in_turn(machine);
+  if (policies_.job->turns_by_host()) host = host_in_turn(machine, room);
   ++search_;
   Job* best = nullptr;
   Rank least;
@@ -187,7 +196,7 @@ Job* JobQueue::best_by_job(const Machine& machine) {
     User& user = *line.user;
     if (user.search == search_ || (host && line.host != *host)) return true;
     user.search = search_;
-    Job* job = best_of(user, machine, host);
+    Job* job = best_of(user, machine, room, host);
     if (job == nullptr) return true;
     const Rank rank = rank_of(*policies_.job, *job);
     if (best != nullptr && least <= rank) return true;
@@ -199,8 +208,7 @@ Job* JobQueue::best_by_job(const Machine& machine) {
   return best;
 }
 
-std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine) const {
-  const Amounts& room = machine.place.room;
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Amounts& room) const {
   const Host* first = nullptr;
   const auto try_line = [&](const UserLine& line) {
     const Job* job = line.jobs.first_within(room);
@@ -212,8 +220,8 @@ std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine) const {
   return first->index;
 }
 
-Job* JobQueue::best_for(const Machine& machine) {
-  return policies_.job->by_job() ? best_by_job(machine) : best_by_key(machine);
+Job* JobQueue::best_for(const Machine& machine, const Amounts& room) {
+  return policies_.job->by_job() ? best_by_job(machine, room) : best_by_key(machine, room);
 }
 
 }  // namespace sublet::scheduling

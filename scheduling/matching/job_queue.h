@@ -44,8 +44,11 @@ class JobQueue {
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
 
-  // The job that gets this machine; null: no waiting job fits.
-  Job* best_for(const Machine& machine);
+  // The job that gets this machine, with so much room; null: no waiting job fits.
+  Job* best_for(const Machine& machine, const Amounts& room);
+  // The user's best job without a promised place that the machine suits, with so much room. Null:
+  // there is none.
+  Job* best_unpromised(const User& user, const Machine& machine, const Amounts& room) const;
 
   // Groups with newly queued jobs that idle machines have not been searched for yet.
   std::vector<Group*>& newly_queued() { return newly_queued_; }
@@ -59,11 +62,12 @@ class JobQueue {
   void leave(UserLine& line);
   void note_new(Group& group, const Amounts& needs);
   // The user's best job for the machine; `host`: of this one only.
-  Job* best_of(const User& user, const Machine& machine, std::optional<uint32_t> host) const;
-  Job* best_by_key(const Machine& machine) const;
-  Job* best_by_job(const Machine& machine);
+  Job* best_of(const User& user, const Machine& machine, const Amounts& room,
+               std::optional<uint32_t> host) const;
+  Job* best_by_key(const Machine& machine, const Amounts& room) const;
+  Job* best_by_job(const Machine& machine, const Amounts& room);
   // Of the hosts with a job that fits the machine, the one nearest to the head.
-  std::optional<uint32_t> host_in_turn(const Machine& machine) const;
+  std::optional<uint32_t> host_in_turn(const Machine& machine, const Amounts& room) const;
 
   const Policies& policies_;
   uint64_t search_ = 0;

@@ -1,16 +1,28 @@
 // IDLE is served from its head: for each machine the best waiting job that fits it is found
 // (JobQueue::best_for), which gets this machine or another that it fits as well
-// (matching/machine_choice.h); if none fits, the machine keeps its position. Only possible changes
+// (matching/machine_choice.h); if none fits, the machine keeps its position. If a better one would
+// fit but for the jobs that are there, and has waited for long, the machine is promised to it
+// instead: so a stream of small jobs does not keep it waiting for ever. Only possible changes
 // are considered: machines that have changed, and, for groups with new jobs, the idle machines with
 // room for the least of them. So no decision scans the queue, and after each apply no waiting job
-// fits an idle machine.
+// fits an idle machine, but for promised places.
 #include "scheduling/matching/matcher.h"
 
+#include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
 #include "scheduling/matching/machine_choice.h"
 
 namespace sublet::scheduling {
+namespace {
+
+// What one job could have of the machine if all others left it, but for what it is promised.
+Amounts most_for(const Machine& machine) {
+  const bool others = !machine.running.empty() && machine.promised_to == nullptr;
+  return others ? lent_by(machine) : machine.place.room;
+}
+
+}  // namespace
 
 void Matcher::set_kind(Machine& machine) {
   MachineKind* before = machine.kind;
@@ -27,7 +39,7 @@ void Matcher::rekey() {
   ledger_.settle_moved();
 }
 
-void Matcher::allocate(const Place& place) {
+void Matcher::allocate(Micros now, const Actions& actions) {
   rekey();
   if (idle_.changed().empty() && queue_.newly_queued().empty()) return;
   std::vector<Search> searches = searches_for_new_jobs();
@@ -36,16 +48,48 @@ void Matcher::allocate(const Place& place) {
     Machine* m = next_to_serve(served, searches);
     if (m == nullptr) break;
     served = m->place.number;
-    while (m->place.number != 0) {
-      Job* job = queue_.best_for(*m);
-      if (job == nullptr) break;
-      place(*job, choose_machine(policies_, suitability_, *job, *m));
-      rekey();
-    }
+    serve(*m, now, actions);
   }
   idle_.changed().clear();
   for (Group* group : queue_.newly_queued()) group->newly_queued = false;
   queue_.newly_queued().clear();
+}
+
+// Until nothing fits it any more. The best job of all that the machine could have is the best of
+// those that fit now, if it fits now. What is promised is decided only where a lesser job would
+// get a place: so it depends on nothing but the decisions before.
+void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
+  while (m.place.number != 0) {
+    const Amounts& room = m.place.room;
+    Job* best = queue_.best_for(m, most_for(m));
+    const bool fits = best == nullptr || amounts_of(best->record.needs).within(room);
+    Job* job = fits ? best : queue_.best_for(m, room);
+    if (job == nullptr) return;
+    if (!fits && is_overdue(*best, now)) {
+      actions.promise(*best, m);
+      continue;
+    }
+    Machine& chosen = choose_machine(policies_, suitability_, *job, m);
+    Job* overdue = &chosen == &m ? nullptr : overdue_for(chosen, now);
+    if (overdue != nullptr) {
+      actions.promise(*overdue, chosen);
+      continue;
+    }
+    actions.place(*job, chosen);
+    rekey();
+  }
+}
+
+Job* Matcher::overdue_for(const Machine& machine, Micros now) {
+  const Amounts most = most_for(machine);
+  if (most == machine.place.room) return nullptr;
+  Job* job = queue_.best_for(machine, most);
+  const bool fits = job == nullptr || amounts_of(job->record.needs).within(machine.place.room);
+  return !fits && is_overdue(*job, now) ? job : nullptr;
+}
+
+bool Matcher::is_overdue(const Job& job, Micros now) const {
+  return job.promised == nullptr && now - job.record.changed >= policies_.wide_wait;
 }
 
 // One search for each kind with idle machines that suit new jobs.

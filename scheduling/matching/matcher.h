@@ -1,7 +1,7 @@
 // The matcher: which waiting job gets which idle machine. It owns the waiting jobs
 // (matching/job_queue.h), the machines' queue IDLE (matching/machine_queue.h), the hosts' queue
-// REQUESTING (matching/host_queue.h), and who suits whom (matching/suitability.h). It decides;
-// whoever calls it carries the decision out.
+// REQUESTING (matching/host_queue.h), the promised places (matching/promises.h), and who suits whom
+// (matching/suitability.h). It decides; whoever calls it carries the decision out.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_MATCHER_H_
@@ -14,6 +14,7 @@
 #include "scheduling/matching/host_queue.h"
 #include "scheduling/matching/job_queue.h"
 #include "scheduling/matching/machine_queue.h"
+#include "scheduling/matching/promises.h"
 #include "scheduling/matching/suitability.h"
 #include "scheduling/policies/policies.h"
 
@@ -30,6 +31,7 @@ class Matcher {
   const JobQueue& queue() const { return queue_; }
   MachineQueue& idle() { return idle_; }
   HostQueue& hosts() { return hosts_; }
+  Promises& promises() { return promises_; }
   const HostQueue& hosts() const { return hosts_; }
   const Suitability& suitability() const { return suitability_; }
 
@@ -41,17 +43,33 @@ class Matcher {
   // Forgets demands without jobs: after the allocation, which may still look at them.
   void forget_spare() { suitability_.forget_spare(); }
 
-  // Gives idle machines to waiting jobs until no waiting job fits an idle machine. `place`
-  // puts the job on the machine: it takes the job out of the queue, and the machine out of
-  // IDLE if that is full.
-  using Place = std::function<void(Job&, Machine&)>;
-  void allocate(const Place& place);
-  // No waiting job fits an idle machine, as the caller knows: none need be looked at.
-  void note_allocated() { idle_.changed().clear(); }
+  // What carries the decisions out.
+  struct Actions {
+    // Puts the job on the machine: takes the job out of the queue, and the machine out of IDLE if
+    // that is full.
+    std::function<void(Job&, Machine&)> place;
+    // Promises the machine to the job.
+    std::function<void(Job&, Machine&)> promise;
+  };
+  // Gives idle machines to waiting jobs until no waiting job fits an idle machine, or promises
+  // them to jobs that have waited for long.
+  void allocate(Micros now, const Actions& actions);
+  // No waiting job fits an idle machine or what it is promised, as the caller knows: none need be
+  // looked at.
+  void note_allocated() {
+    idle_.changed().clear();
+    promises_.clear_changed();
+  }
 
  private:
   // Moves the users whose keys have changed.
   void rekey();
+  void serve(Machine& machine, Micros now, const Actions& actions);
+  // The waiting job that would get the machine if all others left it, if it does not fit now and is
+  // overdue; else null.
+  Job* overdue_for(const Machine& machine, Micros now);
+  // Has waited for long, and has no promise.
+  bool is_overdue(const Job& job, Micros now) const;
   // For the next idle machine of this kind with room for the least of each that a new job needs.
   struct Search {
     const MachineKind* kind = nullptr;
@@ -69,6 +87,7 @@ class Matcher {
   JobQueue queue_;
   MachineQueue idle_;
   HostQueue hosts_;
+  Promises promises_;
 };
 
 }  // namespace sublet::scheduling

@@ -85,6 +85,7 @@ Parameters with(const std::string& policy, uint64_t candidates = 64) {
   Parameters p;
   p.machine_policy = policy;
   p.candidates = candidates;
+  p.wide_wait = 1000ll * 24 * 3600 * kSecond;
   return p;
 }
 

@@ -2,7 +2,8 @@
 // (Mutka, 4.4.1, tables 4.3 and 4.5; by user, where the source goes by station).
 //
 // The smallest index is next, and equal ones are drawn. The index is updated at each tick, and
-// whenever capacity appears: a machine becomes idle, or an attempt ends. Nobody is pre-empted.
+// whenever capacity appears: a machine becomes idle, or an attempt ends. Who is pre-empted is
+// another policy's (victims/by_index.h).
 #ifndef SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
 #define SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
 

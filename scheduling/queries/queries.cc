@@ -38,6 +38,7 @@ MachineView view_of(const Machine& m, const Pool::State& state) {
   view.disk_free = m.disk_free;
   view.memory_used = m.memory_used;
   view.reserved = m.reserved;
+  if (m.promised_to != nullptr) view.promised = m.promised_to->record.id;
   const Host* host = state.matcher.hosts().known(m.record.name);
   view.requesting = host != nullptr && host->waiting > 0;
   for (const JobId id : m.running) view.running.push_back(state.attempts.find(id)->record.key);

@@ -126,7 +126,7 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit, const Amounts& needs) {
-  uint64_t drained = 0, silent = 0, owners = 0, full = 0, paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
       ++drained;
@@ -134,8 +134,10 @@ std::string none_idle(const Machines& fit, const Amounts& needs) {
       ++silent;
     } else if (!m->away) {
       ++owners;
-    } else if (m->running.size() >= m->record.slots || !needs.within(room_of(*m))) {
+    } else if (m->running.size() >= m->record.slots || !needs.within(room_without(*m, {}))) {
       ++full;
+    } else if (m->promised_to != nullptr) {
+      ++promised;
     } else {
       ++paused;
     }
@@ -144,6 +146,7 @@ std::string none_idle(const Machines& fit, const Amounts& needs) {
   const std::pair<uint64_t, const char*> parts[] = {
       {owners, owners == 1 ? "used by its owner" : "used by their owners"},
       {full, "full"},
+      {promised, "promised to another job"},
       {silent, "silent"},
       {drained, "drained by an administrator"},
       {paused, "pausing after a refusal"}};
@@ -347,6 +350,9 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
     text = used_before(*job, *memory_asked, all, fit.size(), missing);
   if (fit.empty()) return text + missing;
   if (job->user->throttled) return text + throttled(*job->user, now);
+  if (job->promised != nullptr)
+    return text + "a place on " + job->promised->record.name +
+           " is promised to it: it starts when others have made room there";
   text += none_idle(fit, amounts_of(needs));
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {

@@ -70,6 +70,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table batches add column on_never integer not null default 1",
           "alter table users add column placed bigint not null default 0",
           "alter table users add column placed_since bigint not null default 0",
+          "alter table attempts add column preempted_for bigint not null default 0",
       },
   };
   return kSteps;

@@ -50,6 +50,7 @@ constinit const TableOf<PolicyRow> kPolicy = {
         key<&PolicyRow::id>("id"),
         column<&PolicyRow::choice, &PolicyChoice::job_policy>("jobs"),
         column<&PolicyRow::choice, &PolicyChoice::machine_policy>("machines"),
+        column<&PolicyRow::choice, &PolicyChoice::victim_policy>("victims"),
         column<&PolicyRow::choice, &PolicyChoice::candidates>("candidates"),
         column<&PolicyRow::choice, &PolicyChoice::half_life>("half_life"),
         column<&PolicyRow::choice, &PolicyChoice::floor>("floor"),
@@ -60,6 +61,7 @@ constinit const TableOf<PolicyRow> kPolicy = {
         column<&PolicyRow::choice, &PolicyChoice::drift>("drift"),
         column<&PolicyRow::choice, &PolicyChoice::throttle>("throttle"),
         column<&PolicyRow::choice, &PolicyChoice::throttle_span>("throttle_span"),
+        column<&PolicyRow::choice, &PolicyChoice::wide_wait>("wide_wait"),
         column<&PolicyRow::since>("since"),
         column<&PolicyRow::by>("set_by"),
     },
@@ -248,6 +250,7 @@ constinit const TableOf<AttemptRecord> kAttempts = {
         column<&AttemptRecord::ready>("ready"),
         column<&AttemptRecord::charged>("charged"),
         column<&AttemptRecord::charged_left>("charged_left"),
+        column<&AttemptRecord::preempted_for>("preempted_for"),
     },
     {
         {"attempts_live", "(job) where state <> 5"},

@@ -87,7 +87,7 @@ class Policies(unittest.TestCase):
             self.assertEqual((before["parameters"]["jobs"], before["by"]), ("umol", ""))
             for words, complaint in ((["nearest", "--set", "floor=0.5"], '"fifo" "round-robin"'),
                                      (["--set", "floor=2"], "a number from 0 to 1"),
-                                     (["--set", "lease=60"], "what can: jobs, machines, candidates, half_life")):
+                                     (["--set", "lease=60"], "what can: jobs, machines, victims, candidates")):
                 status, out, err = pool.run("admin", "policy", *words)
                 self.assertEqual((status, out), (3, ""), err)
                 self.assertIn(complaint, err)

@@ -1,0 +1,294 @@
+// Who gives way, by each policy: the attempt saves and leaves, and its place is promised.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/policies/victim_policies.h"
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+Parameters with(const std::string& victims, const std::string& jobs = "fifo") {
+  Parameters p;
+  p.victim_policy = victims;
+  p.job_policy = jobs;
+  p.lease = 3600 * kSecond;
+  return p;
+}
+
+Submitted::Job with_priority(int32_t priority) {
+  Submitted::Job job;
+  job.priority = priority;
+  return job;
+}
+
+class PreemptionTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(PreemptionTest);
+  CPPUNIT_TEST(nobody_gives_way_by_default);
+  CPPUNIT_TEST(the_place_is_for_whom_it_was_taken);
+  CPPUNIT_TEST(charged_as_an_eviction);
+  CPPUNIT_TEST(told_again_why);
+  CPPUNIT_TEST(the_newest_gives_way);
+  CPPUNIT_TEST(by_index_only_who_has_none);
+  CPPUNIT_TEST(by_index_of_the_largest);
+  CPPUNIT_TEST(by_share_until_all_have_theirs);
+  CPPUNIT_TEST(by_share_as_shares_say);
+  CPPUNIT_TEST(by_share_nobody_falls_below_his);
+  CPPUNIT_TEST(by_priority_of_ones_own);
+  CPPUNIT_TEST(only_where_the_job_fits);
+  CPPUNIT_TEST(not_from_who_is_leaving_or_delivering);
+  CPPUNIT_TEST(not_while_a_machine_is_idle);
+  CPPUNIT_TEST(none_ping_pongs);
+  CPPUNIT_TEST(an_unknown_one_is_refused);
+  CPPUNIT_TEST_SUITE_END();
+
+  // Machines of one slot, all of which run bob's jobs.
+  struct Taken {
+    explicit Taken(const Parameters& p, size_t machines = 4) : t(p) {
+      for (size_t i = 0; i < machines; ++i) t.join("m" + std::to_string(i));
+      bobs = t.submit("bob", machines);
+      for (JobId job = bobs; job < bobs + machines; ++job) t.start(job), t.pass(kSecond);
+    }
+    size_t tick() {
+      t.pass(60 * kSecond);
+      t.apply(Ticked());
+      return told();
+    }
+    // How many were told to leave by the last event.
+    size_t told() const {
+      size_t count = 0;
+      for (const Decision& decision : t.last.decisions) {
+        const auto* told = std::get_if<TellToLeave>(&decision);
+        if (told == nullptr) continue;
+        CPPUNIT_ASSERT(told->reason == LeaveReason::kPreempt);
+        ++count;
+      }
+      return count;
+    }
+    std::vector<JobId> leaving() const {
+      std::vector<JobId> jobs;
+      for (const auto& [key, a] : t.books.attempts)
+        if (a.state == AttemptState::kLeaving) jobs.push_back(key.job);
+      return jobs;
+    }
+    // All who were told to leave have left.
+    void leave() {
+      for (const JobId job : leaving()) t.end(job, EndReason::kPreempted, 5 * kSecond, 5 * kSecond);
+    }
+    uint64_t held(const std::string& user) const {
+      uint64_t count = 0;
+      for (const auto& [id, job] : t.books.jobs)
+        if (job.user == user && t.machine_of(id) != 0) ++count;
+      return count;
+    }
+    TestPool t;
+    JobId bobs = 0;
+  };
+
+  void nobody_gives_way_by_default() {
+    CPPUNIT_ASSERT_EQUAL(std::string("none"), Parameters().victim_policy);
+    Taken pool(with("none"));
+    pool.t.submit("ann", 4);
+    for (int i = 0; i < 100; ++i) CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+  }
+
+  void the_place_is_for_whom_it_was_taken() {
+    for (const std::string& policy : known_victim_policies()) {
+      if (policy == "none") continue;
+      Taken pool(with(policy));
+      TestPool& t = pool.t;
+      const bool own = policy == "priority";
+      const JobId first = t.submit("ida");  // is the first of the queue
+      const JobId job = t.submit(own ? "bob" : "ann", 1, with_priority(own ? 1 : 0));
+      if (!own) t.apply(JobsRemoved{{first}});
+      pool.tick();
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(policy, size_t{1}, pool.leaving().size());
+      const JobId victim = pool.leaving().front();
+      const MachineId place = t.machine_of(victim);
+      CPPUNIT_ASSERT_EQUAL(job, t.pool.machine(place)->promised);
+      CPPUNIT_ASSERT_EQUAL(job, t.pool.attempt(victim)->preempted_for);
+      CPPUNIT_ASSERT_EQUAL(std::string("a place on " + t.books.machines.at(place).name +
+                                       " is promised to it: it starts when others have made room "
+                                       "there"),
+                           t.pool.why(job, t.now));
+      pool.leave();
+      CPPUNIT_ASSERT_EQUAL(place, t.machine_of(job));
+      CPPUNIT_ASSERT(t.state(victim) == JobState::kWaiting);
+      if (own) CPPUNIT_ASSERT(t.state(first) == JobState::kWaiting);
+    }
+  }
+
+  void charged_as_an_eviction() {
+    Taken pool(with("up-down"), 1);
+    TestPool& t = pool.t;
+    const JobId job = t.submit("ann");
+    pool.tick();
+    const AttemptKey victim = t.key(pool.bobs);
+    pool.leave();
+    const JobRecord& left = t.record(pool.bobs);
+    CPPUNIT_ASSERT_EQUAL(1u, left.evictions);
+    CPPUNIT_ASSERT_EQUAL(5 * kSecond, left.cpu_kept);
+    CPPUNIT_ASSERT_EQUAL(std::string("attempt 1 evicted: gave way (for job " + std::to_string(job) +
+                                     " of ann: ann holds no place, up-down index -1 against 1)"),
+                         left.reason);
+    const UseRecord& use = t.books.uses.at(victim);
+    CPPUNIT_ASSERT(use.ended == EndReason::kPreempted);
+    CPPUNIT_ASSERT_EQUAL(5 * kSecond, use.charged);
+  }
+
+  // The machine has not received the order: its renewal says so.
+  void told_again_why() {
+    Taken pool(with("fair-share"), 1);
+    pool.t.submit("ann");
+    // One core is in use, half of which is due to each: nobody gives way.
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    Taken two(with("fair-share"), 2);
+    two.t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, two.tick());
+    const JobId victim = two.leaving().front();
+    two.t.renew(victim);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, two.told());
+    Pool restored(with("fair-share"));
+    CPPUNIT_ASSERT(restored.restore(two.t.books.snapshot()).empty());
+    restored.apply(ServerStarted{}, two.t.now);
+    const Outcome outcome = restored.apply(
+        Renewed{two.t.machine_of(victim), false, {{two.t.key(victim), AttemptState::kRunning}}},
+        two.t.now);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, outcome.decisions.size());
+    CPPUNIT_ASSERT(std::get<TellToLeave>(outcome.decisions[0]).reason == LeaveReason::kPreempt);
+  }
+
+  void the_newest_gives_way() {
+    Taken pool(with("up-down"), 3);
+    TestPool& t = pool.t;
+    t.end(pool.bobs + 1, EndReason::kDone);
+    const JobId newest = t.submit("bob");
+    t.submit("ann");
+    pool.tick();
+    CPPUNIT_ASSERT_EQUAL(newest, pool.leaving().front());
+  }
+
+  void by_index_only_who_has_none() {
+    Taken pool(with("up-down"));
+    pool.t.submit("ann", 3);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
+    // It has not left yet, and then she has a place.
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    pool.leave();
+    for (int i = 0; i < 20; ++i) CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, pool.held("ann"));
+  }
+
+  // Table 4.2: the smallest index of those who wait, against the largest of those who hold.
+  void by_index_of_the_largest() {
+    TestPool t(with("up-down", "up-down"));
+    for (const char* name : {"a", "b", "c"}) t.join(name);
+    const JobId light = t.submit("light");
+    const JobId heavy = t.submit("heavy", 2);
+    for (int i = 0; i < 5; ++i) t.apply(Ticked());
+    CPPUNIT_ASSERT(t.books.users.at("heavy").index > t.books.users.at("light").index);
+    t.submit("ann");
+    t.apply(Ticked());
+    CPPUNIT_ASSERT(t.pool.attempt(light)->preempted_for == 0);
+    CPPUNIT_ASSERT(t.pool.attempt(heavy)->preempted_for != 0 ||
+                   t.pool.attempt(heavy + 1)->preempted_for != 0);
+  }
+
+  void by_share_until_all_have_theirs() {
+    Taken pool(with("fair-share"), 9);
+    pool.t.submit("ann", 100);
+    pool.t.submit("cat", 100);
+    // One each at a tick, until each holds three.
+    for (int i = 0; i < 3; ++i)
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(std::to_string(i), size_t{2}, pool.tick());
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    pool.leave();
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    for (const char* name : {"ann", "bob", "cat"})
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(name, uint64_t{3}, pool.held(name));
+  }
+
+  void by_share_as_shares_say() {
+    Taken pool(with("fair-share"), 8);
+    pool.t.apply(SharesSet{"bob", 3});
+    pool.t.submit("ann", 100);
+    for (int i = 0; i < 10; ++i) pool.tick(), pool.leave();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, pool.held("ann"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{6}, pool.held("bob"));
+  }
+
+  void by_share_nobody_falls_below_his() {
+    Taken pool(with("fair-share"), 3);
+    pool.t.submit("ann", 3);
+    for (int i = 0; i < 10; ++i) pool.tick(), pool.leave();
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, pool.held("ann"));  // of one and a half
+  }
+
+  void by_priority_of_ones_own() {
+    Taken pool(with("priority"), 2);
+    TestPool& t = pool.t;
+    t.submit("ann", 1, with_priority(100));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    t.submit("bob", 1, with_priority(0));
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    const JobId job = t.submit("bob", 1, with_priority(7));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
+    pool.leave();
+    CPPUNIT_ASSERT(t.machine_of(job) != 0);
+    t.apply(PrioritySet{{JobRange(pool.bobs, 4)}, 8});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
+    CPPUNIT_ASSERT_EQUAL(job, pool.leaving().front());
+  }
+
+  void only_where_the_job_fits() {
+    Taken pool(with("up-down"), 2);
+    Submitted::Job other;
+    other.needs.os = "plan9";
+    pool.t.submit("ann", 1, other);
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+    Submitted::Job wide;
+    wide.needs.cores = 1000;
+    pool.t.submit("cat", 1, wide);
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+  }
+
+  void not_from_who_is_leaving_or_delivering() {
+    Taken pool(with("up-down"), 2);
+    TestPool& t = pool.t;
+    t.renew(pool.bobs, AttemptState::kDelivering);
+    t.apply(JobsHeld{{pool.bobs + 1}});
+    t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+  }
+
+  void not_while_a_machine_is_idle() {
+    Taken pool(with("up-down"), 2);
+    TestPool& t = pool.t;
+    const JobId job = t.submit("ann");
+    t.join("new");
+    CPPUNIT_ASSERT(t.machine_of(job) != 0);
+    CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+  }
+
+  // Two users with endless jobs: whoever gave way does not take it back.
+  void none_ping_pongs() {
+    Taken pool(with("fair-share", "fair-share"), 5);
+    pool.t.submit("bob", 100);
+    pool.t.submit("ann", 100);
+    size_t told = 0;
+    for (int i = 0; i < 100; ++i) told += pool.tick(), pool.leave();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, told);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, pool.held("ann"));
+  }
+
+  void an_unknown_one_is_refused() {
+    CPPUNIT_ASSERT_EQUAL(std::string("victim_policy 'nobody' is not known; known: none, up-down, "
+                                     "fair-share, priority"),
+                         problem_with(with("nobody")));
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(PreemptionTest);
+
+}  // namespace
+}  // namespace sublet::scheduling
