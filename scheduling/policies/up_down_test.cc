@@ -2,6 +2,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ class UpDownTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_waits_comes_before_who_holds);
   CPPUNIT_TEST(capacity_that_appears_counts);
   CPPUNIT_TEST(indices_return_to_zero);
+  CPPUNIT_TEST(the_case_of_two_stations);
   CPPUNIT_TEST_SUITE_END();
 
   static int64_t index(const TestPool& t, const std::string& user) {
@@ -32,6 +34,59 @@ class UpDownTest : public CppUnit::TestFixture {
   }
   static void tick(TestPool& t, int times = 1) {
     for (int i = 0; i < times; ++i) t.apply(Ticked());
+  }
+
+  // Remote execution time / time in which a user wanted the processor and had none.
+  struct Ratios {
+    double heavy = 0, light = 0;
+  };
+  // Mutka, 4.4: two stations, each available half of the time, and one remote processor. The heavy
+  // user always wants it, the light one while his own station is not available. `shared`: a place
+  // lasts for a tick; otherwise until it is taken.
+  static Ratios of_two_stations(const Parameters& p, bool shared) {
+    constexpr int kPhase = 16, kPhases = 100;
+    TestPool t(p);
+    t.join("remote");
+    std::map<std::string, int> had, waited;
+    std::map<std::string, JobId> job;
+    for (int at = 0; at < kPhases * kPhase; ++at) {
+      const bool light_wants = at / kPhase % 2 == 1;
+      if (!light_wants && job.contains("light")) {
+        const JobId light = job.extract("light").mapped();
+        t.apply(JobsRemoved{{light}});
+        if (t.machine_of(light) != 0) t.end(light, EndReason::kRemoved);
+      }
+      for (const char* user : {"heavy", "light"})
+        if (user == std::string("heavy") || light_wants)
+          if (!job.contains(user)) job[user] = t.submit(user);
+      for (const auto& [user, one] : job) ++(t.machine_of(one) != 0 ? had : waited)[user];
+      t.pass(60 * kSecond);
+      tick(t);
+      for (const auto& [user, one] : std::map(job)) {
+        if (t.machine_of(one) == 0) continue;
+        if (shared) {
+          job[user] = t.submit(user);
+          t.end(one, EndReason::kDone);
+          break;
+        }
+        if (t.pool.attempt(one)->preempted_for != 0) t.end(one, EndReason::kPreempted);
+      }
+    }
+    return {1.0 * had["heavy"] / waited["heavy"], 1.0 * had["light"] / waited["light"]};
+  }
+
+  // Processor sharing has no memory: the heavy user's ratio is 3, the light one's 1. Up-Down, for
+  // which the source gives no figures here, is to serve the light one better at his expense.
+  void the_case_of_two_stations() {
+    Parameters p;
+    p.job_policy = "round-robin";
+    const Ratios sharing = of_two_stations(p, true);
+    CPPUNIT_ASSERT_EQUAL(3.0, sharing.heavy);
+    CPPUNIT_ASSERT_EQUAL(1.0, sharing.light);
+    p.job_policy = p.victim_policy = "up-down";
+    const Ratios up_down = of_two_stations(p, false);
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(up_down.light), up_down.light > 1);
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(up_down.heavy), up_down.heavy < 3);
   }
 
   // 0 -> waiting falls by g -> one node rises by f -> two by 2f -> none wanted: back to 0 by h.
