@@ -526,9 +526,32 @@ std::vector<uint32_t> some_history() {
   return *rc::gen::scale(6.0, rc::gen::arbitrary<std::vector<uint32_t>>());
 }
 
+// Every owner leaves, nobody submits any more, and whatever runs is done 20 s later. Until
+// nothing runs.
+void let_all_run(TestPool& t) {
+  const size_t most = t.books.jobs.size() + 100;
+  for (size_t round = 0, quiet = 0; quiet < 5; ++round) {
+    RC_ASSERT(round < most);
+    t.pass(20 * kSecond);
+    t.apply(TimePassed());
+    for (const MachineView& m : t.pool.machines()) {
+      if (m.record.state == MachineState::kGone) continue;
+      t.apply(MachineDrained{m.record.id, false});
+      t.apply(MachineReported{m.record.id, true, m.record.memory, m.record.disk});
+    }
+    std::vector<std::pair<AttemptKey, MachineId>> live;
+    for (const auto& [key, a] : t.books.attempts)
+      if (a.state != AttemptState::kEnded) live.emplace_back(key, a.machine);
+    for (const auto& [key, machine] : live)
+      t.apply(AttemptEnded{key, machine, EndReason::kDone, "", kSecond, -1, kSecond});
+    quiet = live.empty() ? quiet + 1 : 0;
+  }
+}
+
 class PoolPropertyTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PoolPropertyTest);
   CPPUNIT_TEST(invariants_hold);
+  CPPUNIT_TEST(nobody_starves);
   CPPUNIT_TEST(arrays_run_like_single_jobs);
   CPPUNIT_TEST(same_history_same_outcomes);
   CPPUNIT_TEST(restored_goes_on_like_the_live_one);
@@ -555,6 +578,24 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         check_batches(player.t);
         starts.note(player.t, event);
         starts.check(player.t);
+      }
+    }));
+  }
+
+  // Whatever happened before, under whichever policies: every job runs that could, and no place
+  // stays promised.
+  void nobody_starves() {
+    CPPUNIT_ASSERT(rc::check("every job that some machine fits is run", [](uint32_t bits) {
+      Player player(some_parameters(bits), bits & 16);
+      TestPool& t = player.t;
+      for (const uint32_t choice : some_history()) t.apply(player.next(choice));
+      let_all_run(t);
+      for (const MachineView& m : t.pool.machines()) {
+        RC_ASSERT(m.promised == 0);
+        if (m.record.state == MachineState::kGone) continue;
+        for (const auto& [id, job] : t.books.jobs)
+          if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr)
+            RC_ASSERT(!fits(m, job.needs, {}));
       }
     }));
   }
