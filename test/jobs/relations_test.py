@@ -2,8 +2,10 @@
 runs in its order, also when the server dies meanwhile; what can never run says so; what is wrong
 with a graph is said before anything is submitted."""
 
+import collections
 import os
 import random
+import re
 import sys
 import unittest
 
@@ -231,6 +233,28 @@ class Relations(unittest.TestCase):
                      self.write(jobs + '[[job]]\nname = "a"\nafter = ["b"]\n[[job]]\nname = "b"\n'
                                 'after_any = ["c"]\n[[job]]\nname = "c"\nafter_start = ["a"]\n'))
         self.assertEqual(self.pool.sublet("ls", "--all")["jobs"], [])
+
+    def test_the_example(self):
+        """Words are counted in three stages, each of which gets the outputs of the one before."""
+        with harness.Pool() as pool:
+            pool.start_server()
+            for name in ("curly", "moe"):
+                pool.client(name).start()
+            pool.wait_machines(2)
+            into = os.path.join(pool.folder, "words")
+            status, out, err = pool.run(
+                "submit", "--wait", "--into", into,
+                os.path.join(harness.ROOT, "examples", "pipeline", "words.toml"))
+            self.assertEqual(status, 0, err + out)
+            words = collections.Counter()
+            for name in ("job_scheduler", "machine_allocator", "types"):
+                with open(os.path.join(harness.ROOT, "idl", name + ".idl")) as f:
+                    words.update(re.findall("[A-Za-z]+", f.read()))
+            top, = (name for name in os.listdir(into) if name.startswith("top."))
+            with open(os.path.join(into, top)) as f:
+                lines = [line.split() for line in f]
+            expected = sorted(words.items(), key=lambda word: (-word[1], word[0]))[:10]
+            self.assertEqual([(word, int(count)) for count, word in lines], expected)
 
 
 if __name__ == "__main__":
