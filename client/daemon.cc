@@ -112,7 +112,7 @@ Daemon::Daemon(const ClientSettings& settings)
     : settings_(settings),
       state_(make_state_folder(settings.state_folder)),
       lock_(state_),
-      facts_(find_facts(settings.name, settings.slots, state_)),
+      facts_(facts_of(settings, state_)),
       accounts_(reserve_accounts(settings, facts_.slots, state_)),
       walls_(try_walls()),
       cgroups_(AttemptCgroups::of_machine("c" + hex(digest_of(state_)).substr(0, 12),

@@ -69,6 +69,12 @@ std::string make_state_folder(const std::string& path) {
   return real;
 }
 
+MachineFacts facts_of(const ClientSettings& settings, const std::string& state) {
+  MachineFacts facts = find_facts(settings.name, settings.slots, state);
+  add_resources(settings.resources, settings.root, &facts);
+  return facts;
+}
+
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state) {
   if (geteuid() != 0) return SlotAccounts::own(slots);

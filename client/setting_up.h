@@ -26,6 +26,7 @@ namespace sublet::client {
 std::string make_state_folder(const std::string& path);
 
 // Without root, all slots run under the client's own account.
+MachineFacts facts_of(const ClientSettings& settings, const std::string& state);
 SlotAccounts reserve_accounts(const ClientSettings& settings, uint32_t slots,
                               const std::string& state);
 

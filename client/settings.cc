@@ -87,6 +87,12 @@ void fill(const Settings& from, ClientSettings* out) {
   out->server_socket = from.text("server");
   out->name = from.text("name");
   out->slots = from.integer("slots");
+  try {
+    out->resources = rules::NamedAmounts::parse(from.text("resources"));
+  } catch (const rules::AmountError& error) {
+    throw from.wrong({"resources"}, std::string("resources: ") + error.what());
+  }
+  out->root = from.text("root");
   out->server_uid = from.integer("server_uid");
   out->slot_uids = from.integer("slot_uids");
   out->workers = from.integer("workers");
@@ -166,6 +172,11 @@ std::vector<SettingSpec> client_setting_specs() {
        "user id of the server; -1: the owner of the folder that contains its socket"},
       {"name", T::text, "", -kAny, kAny, "name for display; empty: the host's name"},
       {"slots", T::integer, "0", 0, 1024, "jobs at a time; 0: one per core"},
+      {"resources", T::text, "", -kAny, kAny,
+       "what this machine offers besides cores, memory and disk: gpu=2, matlab=1; its GPUs are "
+       "counted unless gpu is named; gpu=0: none"},
+      {"root", T::text, "", -kAny, kAny,
+       "device files are looked for below this folder: dev/; for tests"},
       {"slot_uids", T::integer, "61184", 1, 4294967293,
        "first user id to try for the slots (if the client runs as root)"},
       {"workers", T::integer, "4", 1, 64,

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/options/settings.h"
+#include "job/description.h"
 #include "job/leaving.h"
 #include "job/network.h"
 #include "transport/tls/dial.h"
@@ -22,6 +23,8 @@ struct ClientSettings {
   int64_t server_uid = -1;               // -1: detected
   std::string name;                      // "": the host's name
   int64_t slots = 0;                     // 0: one per core
+  rules::NamedAmounts resources;         // that this machine offers besides
+  std::string root;                      // of the device files; "": this machine's own
   std::string state_folder;
   std::string monitor_script;
   std::string monitor_control;

@@ -130,6 +130,14 @@ void check_numbers(const JobDescription& job, const std::string& subject) {
             "Save less data, or more often.");
 }
 
+void check_resources(const JobDescription& job, const std::string& subject) {
+  const std::string advice = "Ask for named amounts as gpu=1.";
+  if (const std::string problem = job.needs.resources.problem(); !problem.empty())
+    invalid(subject, "resources: " + problem, advice);
+  for (const auto& [name, amount] : job.needs.resources)
+    if (amount == 0) invalid(subject, "resources: it asks for 0 of '" + name + "'", advice);
+}
+
 }  // namespace
 
 void invalid(const std::string& subject, const std::string& what, const std::string& advice) {
@@ -168,6 +176,7 @@ size_t octets_of(const JobDescription& job) {
   size_t octets = job.name.size() + job.program.size() + job.needs.os.size() +
                   job.needs.architecture.size() + job.needs.require.size() +
                   job.needs.prefer.size();
+  for (const auto& [name, amount] : job.needs.resources) octets += name.size();
   for (const auto& text : job.arguments) octets += text.size();
   for (const auto& text : job.environment) octets += text.size();
   for (const auto& file : job.inputs) octets += file.name.size() + file.source.name.size();
@@ -199,6 +208,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
   if (job.needs.os.size() > 64 || job.needs.architecture.size() > 64)
     invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
   check_numbers(job, subject);
+  check_resources(job, subject);
 }
 
 void check_inputs_sent(const JobDescription& job, const std::string& subject) {

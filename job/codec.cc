@@ -13,6 +13,7 @@ constexpr std::string_view kLeaving = "leaving";
 constexpr std::string_view kNetwork = "network";
 constexpr std::string_view kRequire = "require";
 constexpr std::string_view kPrefer = "prefer";
+constexpr std::string_view kResources = "resources";
 constexpr std::string_view kSource = "input_source";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
@@ -143,8 +144,8 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
              (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault) +
-             !spec.needs.require.empty() + !spec.needs.prefer.empty() + lists_in(spec.waits_for) +
-             sources_in(spec.inputs));
+             !spec.needs.require.empty() + !spec.needs.prefer.empty() +
+             !spec.needs.resources.empty() + lists_in(spec.waits_for) + sources_in(spec.inputs));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -168,6 +169,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   if (!spec.needs.prefer.empty()) {
     out.text(kPrefer);
     out.text(spec.needs.prefer);
+  }
+  if (!spec.needs.resources.empty()) {
+    out.text(kResources);
+    out.text(spec.needs.resources.text());
   }
   for (const auto& [name, list] : lists_of(spec.waits_for)) {
     if (list->empty()) continue;
@@ -238,6 +243,8 @@ JobDescription get_spec(protocol::Decoder& in) {
       spec.needs.require = std::move(value);
     else if (name == kPrefer)
       spec.needs.prefer = std::move(value);
+    else if (name == kResources)
+      spec.needs.resources = rules::NamedAmounts::stored(value);
     else if (name == kSource)
       take_source(spec.inputs, value);
     else if (!take_references(spec.waits_for, name, value))

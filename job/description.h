@@ -14,6 +14,7 @@
 #include "job/dependences.h"
 #include "job/leaving.h"
 #include "job/network.h"
+#include "rules/named_amounts.h"
 
 namespace sublet {
 
@@ -48,6 +49,7 @@ struct Requirements {
   uint64_t disk = 0;
   std::string require = {};  // an expression over what machines offer, which must hold
   std::string prefer = {};   // another, a number: the larger, the better
+  rules::NamedAmounts resources = {};  // besides: of its machine, or of the pool's licences
   bool operator==(const Requirements&) const = default;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "rules/named_amounts.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
 #include "scheduling/policies/victim_policies.h"
@@ -41,6 +42,11 @@ std::string problem_with(const PolicyChoice& choice) {
     return "throttle_span must be positive, and a day at most";
   if (choice.wide_wait < 0) return "wide_wait must not be negative";
   if (!(choice.floor >= 0 && choice.floor <= 1)) return "floor must be 0 to 1";
+  try {
+    rules::NamedAmounts::parse(choice.licences);
+  } catch (const rules::AmountError& e) {
+    return std::string("licences: ") + e.what();
+  }
   return "";
 }
 

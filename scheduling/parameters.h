@@ -32,6 +32,8 @@ struct PolicyChoice {
   Micros throttle_span = 1'000'000;
   // After waiting for so long, a job that a machine has no room for now is promised a place there.
   Micros wide_wait = 600'000'000;
+  // Of the pool: rules::NamedAmounts::text(). A name that is here is nothing that a machine offers.
+  std::string licences = {};
   bool operator==(const PolicyChoice&) const = default;
 };
 

@@ -11,8 +11,9 @@ Pool::State::State(const Parameters& p)
       policy{p, 0, ""},
       ledger(p),
       policies(make_policies(p, ledger)),
-      matcher(policies, ledger),
-      attempts(p, ledger, due, changes),
+      licences(p.licences),
+      matcher(policies, ledger, licences),
+      attempts(p, ledger, licences, due, changes),
       relations(changes),
       jobs(p, ledger, matcher, attempts, relations, policies, changes),
       machines(p, matcher, due, changes) {}

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rules/named_amounts.h"
 #include "scheduling/events/events.h"
 #include "scheduling/records.h"
 
@@ -44,6 +45,13 @@ struct Outlook {
   uint64_t lent = 0;                // of the machines: their owner is away, or jobs run there
 };
 
+// Of one name that the pool has licences of.
+struct LicenceView {
+  std::string name;
+  uint64_t offered = 0;
+  uint64_t held = 0;  // by live attempts; may be more, if there were more
+};
+
 struct MachineView {
   MachineRecord record;
   bool away = false;
@@ -53,7 +61,8 @@ struct MachineView {
   uint64_t memory_used = 0;  // by its jobs, of what they have reserved
   Amounts reserved = {};     // by the live attempts on it
   JobId promised = 0;        // a waiting job for which it keeps room besides; 0: none
-  bool requesting = false;   // jobs that were submitted from it are waiting
+  rules::NamedAmounts named_reserved = {};  // the same, licences of the pool included
+  bool requesting = false;                  // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;
 };
 
@@ -87,6 +96,7 @@ class Pool {
   std::vector<MachineView> machines() const;
   std::optional<MachineId> machine_named(std::string_view name) const;
   std::vector<Standing> standings(Micros now) const;
+  std::vector<LicenceView> licences() const;
   std::vector<std::string> requesting() const;  // hosts, head first
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;

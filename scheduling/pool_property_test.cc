@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "scheduling/events/event_codec.h"
 #include "scheduling/hashed.h"
@@ -55,6 +56,9 @@ Parameters some_parameters(uint32_t bits) {
   p.throttle = bits / 64 % 3;
   p.throttle_span = (1 + bits / 8 % 20) * kSecond;
   p.wide_wait = static_cast<Micros>(more_bits / 65536 % 4) * 20 * kSecond;
+  // A name may be the machines' or the pool's.
+  constexpr const char* kLicences[] = {"", "lic=1", "lic=2", "gpu=1 lic=3", "gpu=2 lic=0"};
+  p.licences = kLicences[more_bits / 4096 % std::size(kLicences)];
   return p;
 }
 
@@ -144,6 +148,9 @@ class Player {
     const auto it = t.books.attempts.find(key);
     return it == t.books.attempts.end() || pick(8) == 0 ? a_machine() : it->second.machine;
   }
+  static constexpr const char* kAsked[] = {"gpu=1", "gpu=2", "lic=1", "gpu=1 lic=1", "lic=2"};
+  static constexpr const char* kOffered[] = {"", "gpu=1", "gpu=2", "gpu=3 lic=1"};
+
   Event submission() {
     // All jobs of a batch with a condition come from one submission.
     const BatchId newest = t.pool.counters().next_batch - 1;
@@ -161,6 +168,7 @@ class Player {
       if (pick(4) == 0) job.needs.cores = 1 + pick(4);
       if (pick(4) == 0) job.needs.require = kExpressions[pick(kExpressions.size())].text;
       if (pick(4) == 0) job.needs.prefer = pick(2) ? "cores - slots" : "memory_mb / (slots - 1)";
+      if (pick(3) == 0) job.needs.resources = kAsked[pick(std::size(kAsked))];
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
@@ -198,7 +206,8 @@ class Player {
                          slots + pick(3),
                          slots,
                          (8ull - pick(3)) << 30,
-                         100ull << 30};
+                         100ull << 30,
+                         kOffered[pick(std::size(kOffered))]};
   }
   MachineReported report_of(MachineId machine) {
     return {machine, pick(4) != 0, uint64_t{pick(13)} << 28, uint64_t{1 + pick(8)} << 28};
@@ -263,6 +272,79 @@ class Player {
   bool refusing_;
   uint32_t bits_ = 0;
   std::set<BatchId> conditional_;  // batches that have been submitted
+};
+
+// "gpu=1 lic=2"
+std::map<std::string, uint64_t> named(const std::string& text) {
+  std::map<std::string, uint64_t> amounts;
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    amounts[word.substr(0, word.find('='))] = std::stoull(word.substr(word.find('=') + 1));
+  return amounts;
+}
+
+// The rule of named amounts: of a name that the pool has licences of, all live attempts together
+// hold as many at most; of another one those on a machine as many as that offers.
+class NamedRule {
+ public:
+  explicit NamedRule(const TestPool& t) : licences_(named(t.pool.policy().choice.licences)) {
+    for (const auto& [key, a] : t.books.attempts) {
+      if (a.state == AttemptState::kEnded) continue;
+      for (const auto& [name, amount] : named(t.books.jobs.at(key.job).needs.resources)) {
+        held_[name] += amount;
+        held_on_[a.machine][name] += amount;
+      }
+    }
+  }
+  // Whether they still hold so many with `more` of each that the job needs: 0 or 1 times. `kept`:
+  // of the machine, for a job that it is promised to.
+  bool allows(const MachineView& m, const Requirements& needs, uint64_t more,
+              const std::string& kept = "") const {
+    const Counts offers = named(m.record.resources), promised = named(kept);
+    for (const auto& [name, amount] : named(needs.resources)) {
+      const bool is_licence = licences_.contains(name);
+      const uint64_t held =
+          is_licence ? of(held_, name) : of(on(m.record.id), name) + of(promised, name);
+      if (held + more * amount > of(is_licence ? licences_ : offers, name)) return false;
+    }
+    return true;
+  }
+  // Whether the machine, or the pool, could give as much if nobody had any; of the pool: has it.
+  bool may_be_promised(const MachineView& m, const Requirements& needs) const {
+    const Counts offers = named(m.record.resources);
+    for (const auto& [name, amount] : named(needs.resources)) {
+      const bool is_licence = licences_.contains(name);
+      const uint64_t held = is_licence ? of(held_, name) : 0;
+      if (held + amount > of(is_licence ? licences_ : offers, name)) return false;
+    }
+    return true;
+  }
+  // The brain's own counts.
+  void check(const TestPool& t) const {
+    const std::vector<LicenceView> views = t.pool.licences();
+    RC_ASSERT(views.size() == licences_.size());
+    for (const LicenceView& view : views) {
+      RC_ASSERT(view.offered == of(licences_, view.name));
+      RC_ASSERT(view.held == of(held_, view.name));
+    }
+    for (const MachineView& m : t.pool.machines())
+      for (const auto& [name, amount] : on(m.record.id))
+        RC_ASSERT(m.named_reserved.of(name) == amount);
+  }
+
+ private:
+  using Counts = std::map<std::string, uint64_t>;
+  static uint64_t of(const Counts& counts, const std::string& name) {
+    const auto it = counts.find(name);
+    return it == counts.end() ? 0 : it->second;
+  }
+  const Counts& on(MachineId machine) const {
+    static const Counts kNone;
+    const auto it = held_on_.find(machine);
+    return it == held_on_.end() ? kNone : it->second;
+  }
+  Counts licences_, held_;
+  std::map<MachineId, Counts> held_on_;
 };
 
 // What the jobs on a machine have reserved, by their records.
@@ -386,7 +468,8 @@ bool is_paused(const TestPool& t, MachineId machine) {
 
 // A place is promised to a job that waits, fits a machine with others on it, or did, and does not
 // fit now.
-void check_promise(const TestPool& t, const MachineView& m, const Amounts& reserved) {
+void check_promise(const TestPool& t, const MachineView& m, const Amounts& reserved,
+                   const NamedRule& rule) {
   const JobRecord& job = t.books.jobs.at(m.promised);
   RC_ASSERT(job.state == JobState::kWaiting);
   const PolicyRecord& policy = t.pool.policy();
@@ -395,7 +478,8 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
             gave_way_to(t, m.promised));
   RC_ASSERT(m.away && !m.record.draining && suits(m.record, job.needs));
   RC_ASSERT(is_paused(t, m.record.id) || m.running.size() == m.record.slots ||
-            !fits(m, job.needs, reserved));
+            !fits(m, job.needs, reserved) || !rule.allows(m, job.needs, 1));
+  RC_ASSERT(rule.may_be_promised(m, job.needs));
 }
 
 // The invariants after every event, checked from views and records only.
@@ -427,6 +511,8 @@ void check_invariants(const TestPool& t) {
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
+  const NamedRule rule(t);
+  rule.check(t);
   const std::vector<MachineId> idle = t.pool.idle();
   std::set<JobId> promised;
   for (const MachineView& m : t.pool.machines()) {
@@ -442,20 +528,25 @@ void check_invariants(const TestPool& t) {
       if (start == nullptr || start->machine != m.record.id) continue;
       const Requirements& n = t.books.jobs.at(start->key.job).needs;
       RC_ASSERT(suits(m.record, n));
+      RC_ASSERT(rule.allows(m, n, 0));
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }
     Amounts kept;
+    std::string kept_for;
     if (m.promised != 0) {
       RC_ASSERT(promised.insert(m.promised).second);
-      check_promise(t, m, reserved);
+      check_promise(t, m, reserved, rule);
       kept = amounts_of(t.books.jobs.at(m.promised).needs);
+      kept_for = t.books.jobs.at(m.promised).needs.resources;
     }
     const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
       RC_ASSERT(m.running.size() + (m.promised != 0) < m.record.slots);
-      for (const JobRecord* job : placeable) RC_ASSERT(!fits(m, job->needs, reserved + kept));
+      for (const JobRecord* job : placeable)
+        RC_ASSERT(!fits(m, job->needs, reserved + kept) ||
+                  !rule.allows(m, job->needs, 1, kept_for));
     }
   }
 }

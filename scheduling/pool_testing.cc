@@ -21,7 +21,7 @@ std::string plain(const AttemptKey& key) {
 std::string plain(const Requirements& n) {
   std::ostringstream out;
   out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
-      << n.platforms << '/' << n.require << '/' << n.prefer;
+      << n.platforms << '/' << n.require << '/' << n.prefer << '/' << n.resources;
   return out.str();
 }
 
@@ -49,7 +49,7 @@ struct ToText {
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
-                r.state, r.state_since, r.draining);
+                r.state, r.state_since, r.draining, r.resources);
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,
@@ -81,7 +81,8 @@ struct ToText {
     const PolicyChoice& c = r.choice;
     return line("policy", c.job_policy, c.machine_policy, c.candidates, c.half_life, c.floor,
                 c.cost_cpu, c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift,
-                c.throttle, c.throttle_span, c.wide_wait, c.victim_policy, r.since, r.by);
+                c.throttle, c.throttle_span, c.wide_wait, c.victim_policy, c.licences, r.since,
+                r.by);
   }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);

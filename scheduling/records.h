@@ -84,6 +84,7 @@ struct MachineRecord {
   MachineState state = MachineState::kBusy;
   Micros state_since = 0;
   bool draining = false;  // takes no jobs, by an administrator's word
+  std::string resources = {};  // that it offers besides: rules::NamedAmounts::text()
   bool operator==(const MachineRecord&) const = default;
 };
 

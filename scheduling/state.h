@@ -16,6 +16,7 @@
 #include "scheduling/books/deadlines.h"
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
+#include "scheduling/books/licence_book.h"
 #include "scheduling/books/machine_book.h"
 #include "scheduling/books/relation_book.h"
 #include "scheduling/fair_share.h"
@@ -133,6 +134,7 @@ struct Pool::State {
   Deadlines due;  // attempts and machines: checked by TimePassed
   Ledger ledger;
   Policies policies;
+  LicenceBook licences;
   Matcher matcher;
   AttemptBook attempts;
   RelationBook relations;

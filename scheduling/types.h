@@ -157,6 +157,9 @@ struct Requirements {
   std::string platforms = {};
   std::string require = {};  // an expression over machine_vocabulary(), which must hold
   std::string prefer = {};   // another, a number: the larger, the better
+  // Named amounts, as rules::NamedAmounts writes them: of the pool's licences, the rest of the
+  // machine's own.
+  std::string resources = {};
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "job/description.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
 #include "scheduling/policies/victim_policies.h"
@@ -62,6 +63,15 @@ std::string throttle_word(const PolicyChoice& choice) {
   if (choice.throttle == 0) return kNoThrottle;
   const std::string span = exact_duration(choice.throttle_span / 1000);
   return std::to_string(choice.throttle) + "/" + (span.starts_with("1 ") ? span.substr(2) : span);
+}
+
+void read_licences(const Settings& settings, PolicyChoice& choice) {
+  const std::string key = kSection + "licences";
+  try {
+    choice.licences = rules::NamedAmounts::parse(settings.text(key)).text();
+  } catch (const rules::AmountError& e) {
+    throw settings.wrong({key}, "\"" + key + "\": " + e.what());
+  }
 }
 
 const std::vector<PolicySetting>& policy_settings() {
@@ -149,6 +159,12 @@ const std::vector<PolicySetting>& policy_settings() {
         .doc = "after waiting for so long, a job that needs much of a machine is promised a place"},
        [](S s, P p) { p.wide_wait = s.duration_ms("scheduling.wide_wait") * 1000; },
        [](C p) { return exact_duration(p.wide_wait / 1000); }},
+      {"licences",
+       {.type = T::text,
+        .default_value = "",
+        .doc = "the licences of the pool, which jobs ask for by name: ansys=3, matlab=10"},
+       read_licences,
+       [](C p) { return p.licences; }},
   };
   return kSettings;
 }

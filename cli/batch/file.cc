@@ -21,6 +21,16 @@ constexpr size_t kNamesPerBatch = 2'000'000;   // of all jobs together: what fit
 constexpr size_t kBytesPerBatch = 512u << 20;  // of these, all jobs together
 constexpr size_t kPlatforms = 16;              // of a job's programs
 
+// `{ gpu = 1, ansys = 2 }`
+void read_resources(const TomlReader& r, const TomlMember& m, Requirements* needs) {
+  std::vector<rules::NamedAmounts::Pair> pairs;
+  for (const TomlMember& one : r.expect(m, TomlKind::table).members)
+    pairs.emplace_back(one.key, r.integer(one, 1, rules::kMostOfOne));
+  needs->resources = rules::NamedAmounts(std::move(pairs));
+  const std::string problem = needs->resources.problem();
+  r.check(m.value, problem.empty() ? "" : "resources: " + problem);
+}
+
 void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
   r.each_member(
       r.expect(m, TomlKind::table), "needs",
@@ -30,7 +40,8 @@ void read_needs(const TomlReader& r, const TomlMember& m, Requirements* needs) {
        {"memory", [&](auto& v) { needs->memory = r.bytes(v); }},
        {"disk", [&](auto& v) { needs->disk = r.bytes(v); }},
        {"require", [&](auto& v) { needs->require = r.text(v); }},
-       {"prefer", [&](auto& v) { needs->prefer = r.text(v); }}});
+       {"prefer", [&](auto& v) { needs->prefer = r.text(v); }},
+       {"resources", [&](auto& v) { read_resources(r, v, needs); }}});
 }
 
 void read_limits(const TomlReader& r, const TomlMember& m, Limits* bounds) {

@@ -73,6 +73,19 @@ void add_environment(const std::string& word, PlannedJob* job) {
   check("--env", set_environment(job, name, value));
 }
 
+rules::NamedAmounts resources_option(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += word + " ";
+  try {
+    rules::NamedAmounts resources = rules::NamedAmounts::parse(all);
+    for (const auto& [name, amount] : resources)
+      if (amount == 0) throw rules::AmountError("it asks for 0 of '" + name + "'");
+    return resources;
+  } catch (const rules::AmountError& e) {
+    usage_error(std::string("--resource: ") + e.what(), "write it as --resource gpu=1");
+  }
+}
+
 Leaving leaving_option(const std::string& word) {
   if (word.empty()) return Leaving::kDefault;
   const auto leaving = leaving_named(word);
@@ -156,6 +169,7 @@ void set_needs(const JobOptions& o, Requirements* needs) {
   needs->disk = size_option("--disk", o.disk);
   needs->require = o.require;
   needs->prefer = o.prefer;
+  needs->resources = resources_option(o.resources);
 }
 
 void set_limits(const JobOptions& o, Limits* bounds) {
@@ -311,6 +325,10 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--prefer", &o->prefer,
            "which machines it prefers: those for which this number is largest, such as memory_mb",
            "EXPRESSION");
+  a.option("--resource", &o->resources,
+           "an amount of what its machine offers besides, or of the pool's licences, such as gpu=1 "
+           "(repeatable)",
+           "NAME=AMOUNT");
   a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
   a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");
   a.option("--wall-limit", &o->wall_limit, "limit for the duration of one run", "TIME");

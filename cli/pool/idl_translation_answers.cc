@@ -111,6 +111,8 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
   out.slots_free = m.report.slots_free;
   out.memory_free = m.report.memory_free;
   out.disk_free = m.report.disk_free;
+  out.resources = from_idl(m.description.resources);
+  out.resources_free = from_idl(m.report.free);
   out.state = m.state;
   out.requesting = m.requesting;
   out.state_since_us = m.state_since;

@@ -231,6 +231,7 @@ struct MachineInfo {
   uint32_t slots_free = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  rules::NamedAmounts resources, resources_free;
   uint32_t state = 0;
   bool requesting = false;
   int64_t state_since_us = 0;

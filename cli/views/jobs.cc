@@ -372,7 +372,9 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.field("os", job.needs.os).field("architecture", job.needs.architecture);
   json.field("cores", job.needs.cores).field("memory", job.needs.memory);
   json.field("disk", job.needs.disk).field("require", job.needs.require);
-  json.field("prefer", job.needs.prefer).end_object();
+  json.field("prefer", job.needs.prefer);
+  write_amounts(json.key("resources"), job.needs.resources);
+  json.end_object();
   json.key("limits").begin_object();
   json.field("cpu_ms", job.bounds.cpu_ms).field("wall_ms", job.bounds.wall_ms);
   json.field("memory", job.bounds.memory).field("output_text", job.bounds.output_text);

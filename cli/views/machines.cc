@@ -23,6 +23,15 @@ std::string state_of(const MachineInfo& m) {
   return m.state == kMachineBusy ? "drained" : state + ", drained";
 }
 
+// "gpu 1/2 matlab 0/1": free of those it offers.
+std::string resources_of(const MachineInfo& m) {
+  std::string text;
+  for (const auto& [name, amount] : m.resources)
+    text += (text.empty() ? "" : " ") + name + " " + std::to_string(m.resources_free.of(name)) +
+            "/" + std::to_string(amount);
+  return text;
+}
+
 Colour colour_of(const MachineInfo& m) {
   switch (m.state) {
     case kMachineIdle:
@@ -45,7 +54,7 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
     rows.push_back(
         {{m.name, state_of(m) + (m.requesting ? ", requesting" : ""), age(m.state_since_us, now),
           std::to_string(m.slots_free) + "/" + std::to_string(m.slots), std::to_string(m.cores),
-          format_bytes(m.memory), format_bytes(m.disk), m.os + " " + m.architecture, owner_of(m),
+          format_bytes(m.memory), format_bytes(m.disk), resources_of(m), m.os + " " + m.architecture, owner_of(m),
           age(m.heard_us, now)},
          colour_of(m)});
   return list_table({{"NAME", false, 6, 10},
@@ -55,6 +64,7 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
                      {"CORES", true, 3, 3},
                      {"MEMORY", true, 5, 3},
                      {"DISK", true, 5, 1},
+                     {"RESOURCES", false, 6, 7},
                      {"PLATFORM", false, 8, 2},
                      {"OWNER", false, 5, 5},
                      {"HEARD", true, 4, 4}},
@@ -69,6 +79,8 @@ void write_json(JsonWriter& json, const MachineInfo& m) {
   json.field("version", m.version).field("cores", m.cores).field("slots", m.slots);
   json.field("slots_free", m.slots_free).field("memory", m.memory);
   json.field("memory_free", m.memory_free).field("disk", m.disk).field("disk_free", m.disk_free);
+  write_amounts(json.key("resources"), m.resources);
+  write_amounts(json.key("resources_free"), m.resources_free);
   json.field("owner_away", m.away).field("owner_paused", m.paused);
   json.field("draining", m.draining);
   json.field("owner_cpu", m.owner_cpu);

@@ -210,6 +210,12 @@ std::string list_table(const std::vector<Column>& columns, const std::vector<Row
   return colour ? coloured(table, rows) : table;
 }
 
+void write_amounts(JsonWriter& json, const rules::NamedAmounts& amounts) {
+  json.begin_object();
+  for (const auto& [name, amount] : amounts) json.field(name, amount);
+  json.end_object();
+}
+
 std::string age(int64_t then_us, int64_t now_us) {
   if (then_us == 0) return "-";
   int64_t s = std::max<int64_t>(0, (now_us - then_us) / 1'000'000);

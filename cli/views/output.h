@@ -62,6 +62,8 @@ struct Row {
 std::string list_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
                        size_t width, bool colour);
 
+// An object of names and amounts, as the value of a key.
+void write_amounts(JsonWriter& json, const rules::NamedAmounts& amounts);
 // "5 s", "3 min", "2 h", "4 d": the time between two instants; "-" if `then` is 0.
 std::string age(int64_t then_us, int64_t now_us);
 // "37 %"; "" if not known.

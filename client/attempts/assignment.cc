@@ -33,6 +33,7 @@ std::string print_assignment(const Assignment& a) {
   out.add("checkpoint_bytes", a.checkpoint_bytes).add("slot", a.slot).add("uid", a.uid);
   out.add("nonce", std::string_view(reinterpret_cast<const char*>(a.nonce.data()), 16));
   out.add("accepted_us", a.accepted_us);
+  for (const std::string& gpu : a.gpus) out.add("gpu", gpu);
   return out.finish();
 }
 
@@ -50,6 +51,7 @@ Assignment parse_assignment(std::string_view text) {
   if (nonce.size() != a.nonce.size()) throw RecordError("the nonce does not have 16 bytes");
   std::copy(nonce.begin(), nonce.end(), a.nonce.begin());
   a.accepted_us = in.number("accepted_us");
+  a.gpus = in.list("gpu");
   return a;
 }
 

@@ -25,6 +25,7 @@ struct Assignment {
   std::string user;
   uint64_t checkpoint_generation = 0;  // to resume from
   uint64_t checkpoint_bytes = 0;
+  std::vector<std::string> gpus;  // MachineFacts::gpus that it has
   int64_t slot = 0;
   int64_t uid = -1;         // of the slot; -1: the client's own
   RequestId nonce = {};     // the request ids of this attempt's uploads derive from it

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "client/machine/gpus.h"
 #include "client/machine/machine.h"
 #include "client/staging/work_folder.h"
 
@@ -186,7 +187,23 @@ std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& nam
   if (disk_low_) return "the disk is nearly full";
   lack = lacking_memory(name.job);
   if (!lack.empty()) return lack;
+  lack = refusal_for_want_of_gpus(needs);
+  if (!lack.empty()) return lack;
   return refusal_for_want_of_room(code);
+}
+
+std::vector<std::string> OrderDesk::free_gpus() const {
+  std::vector<std::string> left = settings_.facts.gpus;
+  for (const auto& [name, known] : known_)
+    for (const std::string& gpu : known.gpus) std::erase(left, gpu);
+  return left;
+}
+
+std::string OrderDesk::refusal_for_want_of_gpus(const Requirements& needs) const {
+  const uint64_t wanted = needs.resources.of(kGpu), left = wanted > 0 ? free_gpus().size() : 0;
+  if (wanted <= left) return "";
+  return "it needs " + std::to_string(wanted) + " gpu, " + std::to_string(left) +
+         (left == 1 ? " is free" : " are free");
 }
 
 std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
@@ -228,7 +245,9 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     auto slot = std::ranges::find(slot_taken_, false);
     *slot = true;
     what.slot = slot - slot_taken_.begin();
-    known_[what.name] = {what.slot, true};
+    what.gpus = free_gpus();
+    what.gpus.resize(what.job.needs.resources.of(kGpu));
+    known_[what.name] = {what.slot, true, what.gpus};
   }
   try {
     keep_promise(order);
@@ -343,7 +362,8 @@ void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
   auto slot = static_cast<size_t>(assignment.slot);
   bool has = holds_slot && assignment.slot >= 0 && slot < slot_taken_.size();
   if (has) slot_taken_[slot] = true;
-  known_[assignment.name] = {has ? assignment.slot : -1};
+  known_[assignment.name] = {has ? assignment.slot : -1, false,
+                             has ? assignment.gpus : std::vector<std::string>()};
 }
 
 void OrderDesk::release_slot(const AttemptName& name) {
@@ -352,6 +372,7 @@ void OrderDesk::release_slot(const AttemptName& name) {
   if (known == known_.end() || known->second.slot < 0) return;
   slot_taken_[static_cast<size_t>(known->second.slot)] = false;
   known->second.slot = -1;
+  known->second.gpus.clear();
 }
 
 void OrderDesk::forget(const AttemptName& name) {

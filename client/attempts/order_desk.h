@@ -161,12 +161,16 @@ class OrderDesk {
   struct Known {
     int64_t slot = -1;
     bool being_accepted = false;
+    std::vector<std::string> gpus = {};  // as long as it has the slot
   };
   // "" or the reason, with the answer's code in *code. Called with the mutex held.
   std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Requirements& needs) const;
   std::string lacking_memory(uint64_t job) const;
+  // Those that no attempt has. Called with the mutex held.
+  std::vector<std::string> free_gpus() const;
+  std::string refusal_for_want_of_gpus(const Requirements& needs) const;
   // Sets job.program to this platform's; "" or why there is none.
   std::string choose_program(JobDescription& job) const;
   bool is_old(const AttemptName& name) const;

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "client/link/content_calls.h"
+#include "job/description.h"
 #include "job/file_place.h"
 #include "protocol/eviction.h"
 
@@ -56,6 +57,8 @@ struct MachineFacts {
   uint32_t slots = 1;
   uint64_t memory = 0;  // bytes
   uint64_t disk = 0;    // free, bytes
+  rules::NamedAmounts resources;  // that it offers besides
+  std::vector<std::string> gpus;  // each by what programs call it: "0"; as many as "gpu"
   std::string version;
 };
 

@@ -102,6 +102,7 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.slots = facts.slots;
   out.memory = facts.memory;
   out.disk = facts.disk;
+  sublet::to_idl(facts.resources, out.resources);
   out.version = facts.version.c_str();
   out.capabilities.length(3);
   out.capabilities[0] = CORBA::string_dup("JobDescription.program@");

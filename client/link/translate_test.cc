@@ -43,7 +43,11 @@ class ClientTranslateTest : public CppUnit::TestFixture {
              Row{"start instant", [](idl::RunOrder& o) { o.start_at = 1; }},
              Row{"`colour`", [](idl::RunOrder& o) { colour(o.more); }},
              Row{"`network`", [](idl::RunOrder& o) { o.what.network = 99; }},
-             Row{"`needs.resources`", [](idl::RunOrder& o) { o.what.needs.resources.length(1); }},
+             Row{"`needs.resources.colour`",
+                 [](idl::RunOrder& o) {
+                   o.what.needs.resources.length(1);
+                   colour(o.what.needs.resources[0].more);
+                 }},
              Row{"`bounds.colour`", [](idl::RunOrder& o) { colour(o.what.bounds.more); }},
          }) {
       idl::RunOrder wanted = order();
@@ -71,7 +75,9 @@ class ClientTranslateTest : public CppUnit::TestFixture {
     idl::Requirements needs{};
     CPPUNIT_ASSERT_EQUAL(std::string(), not_served(needs));
     needs.resources.length(1);
-    CPPUNIT_ASSERT(not_served(needs).find("`needs.resources`") != std::string::npos);
+    CPPUNIT_ASSERT_EQUAL(std::string(), not_served(needs));
+    needs.resources[0].instances.length(1);
+    CPPUNIT_ASSERT(not_served(needs).find("`needs.resources.instances`") != std::string::npos);
   }
 
   // Another release of the client daemon may not know what it does not name, and would refuse

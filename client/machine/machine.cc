@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "client/attempts/record.h"
+#include "client/machine/gpus.h"
 
 namespace sublet::client {
 namespace {
@@ -48,6 +49,18 @@ MachineFacts find_facts(const std::string& name, int64_t slots, const std::strin
   facts.disk = system_files().free_bytes(state_folder);
   facts.version = SUBLET_VERSION;
   return facts;
+}
+
+void add_resources(const rules::NamedAmounts& named, const std::string& root,
+                   MachineFacts* facts) {
+  facts->gpus = find_gpus(root);
+  facts->resources = named;
+  if (!named.has(kGpu)) facts->resources.set(kGpu, facts->gpus.size());
+  const uint64_t offered = facts->resources.of(kGpu);
+  // Those that have no device here are called by their numbers.
+  for (uint64_t i = facts->gpus.size(); i < offered; ++i) facts->gpus.push_back(std::to_string(i));
+  facts->gpus.resize(offered);
+  facts->resources.forget_zeros();
 }
 
 uint64_t owners_memory(const MachineFacts& facts, uint64_t reserve) {

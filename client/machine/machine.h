@@ -15,6 +15,9 @@ namespace sublet::client {
 // Platform, cores and memory as the kernel reports them. name "": the host's name;
 // slots 0: the number of cores.
 MachineFacts find_facts(const std::string& name, int64_t slots, const std::string& state_folder);
+// Adds what the machine offers besides: what its owner says (`named`), and its GPUs, which are
+// found below `root` unless he names "gpu".
+void add_resources(const rules::NamedAmounts& named, const std::string& root, MachineFacts* facts);
 // The owner's part of the memory, in bytes: `reserve`, but half of the memory at most.
 uint64_t owners_memory(const MachineFacts& facts, uint64_t reserve);
 // A slot's part of the rest.

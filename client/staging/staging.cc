@@ -167,7 +167,10 @@ std::vector<std::string> job_environment(const Assignment& assignment,
   for (const auto& variable : assignment.job.environment) {
     bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
                 variable.starts_with("SUBLET_STATUS=") ||
-                variable.starts_with("SUBLET_CHECKPOINT_DIR=");
+                variable.starts_with("SUBLET_CHECKPOINT_DIR=") ||
+                variable.starts_with("SUBLET_RESOURCES=") ||
+                variable.starts_with("SUBLET_GPUS=") ||
+                (!assignment.gpus.empty() && variable.starts_with("CUDA_VISIBLE_DEVICES="));
     if (!ours) out.push_back(variable);
   }
   auto add_unless_given = [&](const char* name, const std::string& value) {
@@ -179,6 +182,13 @@ std::vector<std::string> job_environment(const Assignment& assignment,
   add_unless_given("LANG", "C.UTF-8");
   out.push_back("SUBLET_JOB=" + std::to_string(assignment.name.job));
   out.push_back("SUBLET_ATTEMPT=" + std::to_string(assignment.name.attempt));
+  const rules::NamedAmounts& resources = assignment.job.needs.resources;
+  if (!resources.empty()) out.push_back("SUBLET_RESOURCES=" + resources.text());
+  if (assignment.gpus.empty()) return out;
+  std::string gpus;
+  for (const std::string& gpu : assignment.gpus) gpus += (gpus.empty() ? "" : ",") + gpu;
+  out.push_back("SUBLET_GPUS=" + gpus);
+  out.push_back("CUDA_VISIBLE_DEVICES=" + gpus);
   return out;
 }
 

@@ -65,6 +65,7 @@ void to_idl(const Requirements& needs, v1::Requirements& out) {
   out.disk = needs.disk;
   set_text(out.require, needs.require);
   set_text(out.prefer, needs.prefer);
+  sublet::to_idl(needs.resources, out.resources);
 }
 
 void to_idl(const JobReferences& references, v1::JobReferences& out) {
@@ -180,7 +181,8 @@ Requirements from_idl(const v1::Requirements& needs) {
           needs.memory,
           needs.disk,
           needs.require.in(),
-          needs.prefer.in()};
+          needs.prefer.in(),
+          from_idl(needs.resources)};
 }
 
 JobDescription from_idl(const v1::JobDescription& job) {
@@ -220,6 +222,23 @@ std::vector<Axis> from_idl(const v1::Axes& axes) {
 void to_idl(const Details& details, v1::Details& out) {
   out.length(0);
   for (const auto& [name, value] : details) add_detail(out, name, value);
+}
+
+void to_idl(const rules::NamedAmounts& resources, v1::ResourceList& out) {
+  out.length(0);
+  for (const auto& [name, amount] : resources) {
+    const CORBA::ULong at = out.length();
+    out.length(at + 1);
+    set_text(out[at].name, name);
+    out[at].amount = amount;
+  }
+}
+
+rules::NamedAmounts from_idl(const v1::ResourceList& resources) {
+  std::vector<rules::NamedAmounts::Pair> pairs;
+  for (CORBA::ULong i = 0; i < resources.length(); ++i)
+    pairs.emplace_back(resources[i].name.in(), resources[i].amount);
+  return rules::NamedAmounts(std::move(pairs));
 }
 
 void to_idl(const FilePlace& place, v1::FilePlace& out) {
@@ -268,7 +287,10 @@ void to_idl(const std::vector<Axis>& axes, v1::Axes& out) {
 
 void check_served(const v1::Requirements& needs, const std::string& subject) {
   const ServedCheck check(subject);
-  check.reserved(has(needs.resources), "needs.resources");
+  for (CORBA::ULong i = 0; i < needs.resources.length(); ++i) {
+    check.reserved(has(needs.resources[i].instances), "needs.resources.instances");
+    check.unknown(needs.resources[i].more, "needs.resources.");
+  }
   check.unknown(needs.more, "needs.");
 }
 

@@ -19,12 +19,15 @@ JobDescription from_idl(const Sublet::v1::JobDescription& job);
 Requirements from_idl(const Sublet::v1::Requirements& needs);
 std::vector<Axis> from_idl(const Sublet::v1::Axes& axes);
 Details from_idl(const Sublet::v1::Details& details);
+// Not checked.
+rules::NamedAmounts from_idl(const Sublet::v1::ResourceList& resources);
 FilePlace from_idl(const Sublet::v1::FilePlace& place);
 
 // Sets every field: unsupported ones to 0, empty or FALSE.
 void to_idl(const JobDescription& job, Sublet::v1::JobDescription& out);
 void to_idl(const std::vector<Axis>& axes, Sublet::v1::Axes& out);
 void to_idl(const Details& details, Sublet::v1::Details& out);
+void to_idl(const rules::NamedAmounts& resources, Sublet::v1::ResourceList& out);
 void to_idl(const FilePlace& place, Sublet::v1::FilePlace& out);
 
 // A submission or an order must not use unsupported fields: throws JobError "not.served"

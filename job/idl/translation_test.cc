@@ -28,7 +28,7 @@ JobDescription full() {
                 {6, "data/letters 1.txt", false},
                 {0, "grid", false, {true, 7, "out/grid.bin"}}};
   job.outputs = {{"weights", true}, {"log file", false}};
-  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1", "cores"};
+  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1", "cores", rules::NamedAmounts::parse("gpu=2 ansys=1")};
   job.bounds = {1, 2, 3, 4, 5, 6};
   job.priority = -1;
   job.retries = 3;
@@ -133,7 +133,8 @@ const Row kNumbers[] = {
 void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
-    {"needs.resources", "needs.resources", [](Job& j) { one(j.needs.resources).name = "gpu"; }},
+    {"needs.resources.instances", "needs.resources.instances",
+     [](Job& j) { one(j.needs.resources[0].instances) = "0"; }},
     {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
     {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
@@ -152,6 +153,8 @@ const Row kPairs[] = {
     {"inputs.more", "inputs.colour", [](Job& j) { pair(j.inputs[1].more); }},
     {"inputs.source.more", "inputs.colour", [](Job& j) { pair(j.inputs[1].source.more); }},
     {"outputs.more", "outputs.colour", [](Job& j) { pair(j.outputs[1].more); }},
+    {"needs.resources.more", "needs.resources.colour",
+     [](Job& j) { pair(j.needs.resources[1].more); }},
     {"needs.more", "needs.colour", [](Job& j) { pair(j.needs.more); }},
     {"bounds.more", "bounds.colour", [](Job& j) { pair(j.bounds.more); }},
     {"waits_for.more", "waits_for.colour", [](Job& j) { pair(j.waits_for.more); }},

@@ -8,27 +8,33 @@
 #include "scheduling/books/machine_book.h"
 
 namespace sublet::scheduling {
-namespace {
-void occupy(Attempt& attempt) {
-  std::vector<JobId>& running = attempt.machine->running;
-  const JobId id = attempt.record.key.job;
-  running.insert(std::lower_bound(running.begin(), running.end(), id), id);
-  attempt.machine->reserved = attempt.machine->reserved + attempt.reserved;
-}
-void vacate(Attempt& attempt) {
-  std::erase(attempt.machine->running, attempt.record.key.job);
-  attempt.machine->reserved = attempt.machine->reserved - attempt.reserved;
-  attempt.machine->memory_used -= attempt.memory_used;
-}
-}  // namespace
 
-AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, Deadlines& due,
-                         Changes& changes)
+AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, LicenceBook& licences,
+                         Deadlines& due, Changes& changes)
     : lease_(parameters.lease),
       leaving_wait_(parameters.leaving_wait),
       ledger_(ledger),
+      licences_(licences),
       due_(due),
       changes_(changes) {}
+
+void AttemptBook::occupy(Attempt& attempt) {
+  Machine& machine = *attempt.machine;
+  const JobId id = attempt.record.key.job;
+  machine.running.insert(std::lower_bound(machine.running.begin(), machine.running.end(), id), id);
+  machine.reserved = machine.reserved + attempt.reserved;
+  machine.named_reserved.add(attempt.named);
+  licences_.reserve(attempt.named);
+}
+
+void AttemptBook::vacate(Attempt& attempt) {
+  Machine& machine = *attempt.machine;
+  std::erase(machine.running, attempt.record.key.job);
+  machine.reserved = machine.reserved - attempt.reserved;
+  machine.memory_used -= attempt.memory_used;
+  machine.named_reserved.take(attempt.named);
+  licences_.release(attempt.named);
+}
 
 Attempt* AttemptBook::find(JobId id) {
   const auto it = attempts_.find(id);
@@ -69,6 +75,7 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
   attempt.job = &job;
   attempt.batch = job.record.batch;
   attempt.reserved = amounts_of(job.record.needs);
+  attempt.named = rules::NamedAmounts::stored(job.record.needs.resources);
   belong(attempt, *job.user);
   attempt.registration = machine.registration;
   attempt.memory_offered = room_of(machine).memory;
@@ -181,6 +188,7 @@ bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job,
   if (of != nullptr) {
     attempt.batch = of->batch;
     attempt.reserved = amounts_of(of->needs);
+    attempt.named = rules::NamedAmounts::stored(of->needs.resources);
     belong(attempt, ledger_.user(of->user));
   }
   occupy(attempt);

@@ -14,6 +14,7 @@
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
 #include "scheduling/books/ledger.h"
+#include "scheduling/books/licence_book.h"
 #include "scheduling/events/events.h"
 #include "scheduling/parameters.h"
 
@@ -34,13 +35,15 @@ struct Attempt : Timed {
   // By its machine when it was decided; 0 after a restart of the server: not known.
   uint64_t memory_offered = 0;
   Amounts reserved = {1, 0, 0};
+  rules::NamedAmounts named;  // reserved besides, of its machine or the pool's licences
   uint64_t memory_used = 0;  // of what it has reserved, as last reported; 0 after a restart
   bool touched = false;
 };
 
 class AttemptBook {
  public:
-  AttemptBook(const Parameters& parameters, Ledger& ledger, Deadlines& due, Changes& changes);
+  AttemptBook(const Parameters& parameters, Ledger& ledger, LicenceBook& licences, Deadlines& due,
+              Changes& changes);
 
   // In no particular order.
   const std::unordered_map<JobId, Attempt>& all() const { return attempts_; }
@@ -83,11 +86,15 @@ class AttemptBook {
   void emit();
 
  private:
+  // Its place, and what it reserves, are its own, or free again.
+  void occupy(Attempt& attempt);
+  void vacate(Attempt& attempt);
   void belong(Attempt& attempt, User& user);
 
   const Micros lease_;
   const Micros leaving_wait_;
   Ledger& ledger_;
+  LicenceBook& licences_;
   Deadlines& due_;
   Changes& changes_;
   std::unordered_map<JobId, Attempt> attempts_;

@@ -219,6 +219,7 @@ void JobBook::follow(const Parameters& parameters) {
   std::sort(queued.begin(), queued.end(),
             [](const Job* a, const Job* b) { return a->record.id < b->record.id; });
   for (Job* job : queued) matcher_.queue().take(*job);
+  matcher_.set_licences(parameters.licences);
   for (Job* job : queued) matcher_.queue().add(*job, policies_.job->order(job->record));
 }
 

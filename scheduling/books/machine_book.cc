@@ -38,15 +38,28 @@ Amounts room_of(const Machine& machine) {
   return room_beside(machine, taken);
 }
 
-Amounts room_without(const Machine& machine, const Amounts& leaving) {
-  return room_beside(machine, machine.reserved - leaving);
+Space space_of(const Machine& machine) {
+  Space space{room_of(machine), machine.kind->offers};
+  space.named.take(machine.named_reserved);
+  if (machine.promised_to != nullptr) space.named.take(machine.promised_to->demand->named);
+  return space;
+}
+
+Space space_without(const Machine& machine, const Amounts& leaving,
+                    const rules::NamedAmounts& named_leaving) {
+  rules::NamedAmounts reserved = machine.named_reserved;
+  reserved.take(named_leaving);
+  Space space{room_beside(machine, machine.reserved - leaving), machine.kind->offers};
+  space.named.take(reserved);
+  return space;
 }
 
 bool keeps_room(const Machine& machine) {
-  return may_keep_promise(machine) && machine.paused_until == 0 &&
-         machine.running.size() < machine.record.slots &&
-         amounts_of(machine.promised_to->record.needs)
-             .within(room_beside(machine, machine.reserved));
+  if (!may_keep_promise(machine) || machine.paused_until != 0) return false;
+  const Job& job = *machine.promised_to;
+  return machine.running.size() < machine.record.slots &&
+         Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(
+             space_without(machine, {}, {}));
 }
 
 // By what it has altogether: what it has at present changes with what its tenants use.
@@ -134,7 +147,8 @@ Machine* MachineBook::join(const MachineJoined& event) {
               event.disk,
               MachineState::kBusy,
               changes_.now(),
-              m.record.draining};
+              m.record.draining,
+              event.resources};
   matcher_.set_kind(m);
   note_owner(m, false, changes_.now());
   m.silent = false;

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rules/named_amounts.h"
 #include "scheduling/amounts.h"
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
@@ -38,9 +39,10 @@ struct Machine : Timed {
   Micros paused_until = 0;    // after a refusal; 0: not paused
   uint32_t registration = 0;  // counts the joins
   // Kept by the attempt book alone: the jobs of the live attempts on it, ascending, what those
-  // have reserved, and how much memory of that they use.
+  // have reserved, licences of the pool included, and how much memory of that they use.
   std::vector<JobId> running;
   Amounts reserved;
+  rules::NamedAmounts named_reserved;
   uint64_t memory_used = 0;
   Job* promised_to = nullptr;  // for which it keeps room (matching/promises.h); null: for none
   IdlePlace place;
@@ -58,9 +60,12 @@ Amounts lent_by(const Machine& machine);
 // There are as many cores as slots for all of them together, at least, because an owner may allow
 // more slots than there are cores.
 Amounts room_of(const Machine& machine);
+// The same of all that it offers.
+Space space_of(const Machine& machine);
 // The same for any attempt, once others that have reserved so much have left.
-Amounts room_without(const Machine& machine, const Amounts& leaving);
-// Whether the job that the machine is promised to could start there now.
+Space space_without(const Machine& machine, const Amounts& leaving,
+                    const rules::NamedAmounts& named_leaving);
+// Whether the machine has what the job that it is promised to needs of it to start there now.
 bool keeps_room(const Machine& machine);
 // Whether it could, once others have left: the owner is away, and nothing else is in its way.
 bool may_keep_promise(const Machine& machine);

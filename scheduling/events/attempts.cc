@@ -53,6 +53,7 @@ void Pool::State::allocate() {
   do {
     while (Machine* m = matcher.promises().take_changed()) settle_promise(*m);
     matcher.allocate(changes.now(), actions);
+    matcher.end_vain_promises();
     // A job that was placed elsewhere leaves the room that it was promised to others.
   } while (matcher.promises().any_changed());
 }
@@ -64,7 +65,8 @@ void Pool::State::promise(Job& job, Machine& m) {
 }
 
 void Pool::State::settle_promise(Machine& m) {
-  if (m.promised_to != nullptr && keeps_room(m)) return place(*m.promised_to, m);
+  if (m.promised_to != nullptr && keeps_room(m) && matcher.has_licences(*m.promised_to))
+    return place(*m.promised_to, m);
   if (m.promised_to != nullptr && !may_keep_promise(m)) matcher.promises().forget(m);
   machines.note_promise(m);
 }

@@ -102,7 +102,9 @@ void fields(A& a, Submitted& e) {
       std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return !job.after.empty(); });
   const bool has_prefer = std::any_of(e.jobs.begin(), e.jobs.end(),
                                       [](auto& job) { return !job.needs.prefer.empty(); });
-  const bool has_last = has_relations || has_prefer;
+  const bool has_resources = std::any_of(e.jobs.begin(), e.jobs.end(),
+                                         [](auto& job) { return !job.needs.resources.empty(); });
+  const bool has_last = has_relations || has_prefer || has_resources;
   const bool has_later = has_require || has_last;
   a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
     a.field(e.stop_when.done);
@@ -117,8 +119,11 @@ void fields(A& a, Submitted& e) {
     a.field(e.on_never);
     for (auto& job : e.jobs) dependences(a, job.after);
   });
-  a.tail(has_prefer, [&] {
+  a.tail(has_prefer || has_resources, [&] {
     for (auto& job : e.jobs) a.field(job.needs.prefer);
+  });
+  a.tail(has_resources, [&] {
+    for (auto& job : e.jobs) a.field(job.needs.resources);
   });
 }
 template <typename A>
@@ -135,6 +140,7 @@ void fields(A& a, MachineJoined& e) {
   a.field(e.slots);
   a.field(e.memory);
   a.field(e.disk);
+  a.tail(!e.resources.empty(), [&] { a.field(e.resources); });
 }
 template <typename A>
 void fields(A& a, MachineReported& e) {
@@ -294,6 +300,7 @@ void fields(A& a, ServerStarted& e) {
     later_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.parameters->candidates); });
     promise_fields(a, *e.parameters);
+    a.tail(true, [&] { a.field(e.parameters->licences); });
   });
 }
 template <typename A>
@@ -340,6 +347,7 @@ void fields(A& a, Anchored& e) {
   a.tail(true, [&] {
     for (auto& m : e.machines) a.field(m.promised);
   });
+  a.tail(true, [&] { a.field(e.parameters.licences); });
 }
 
 template <typename A>
@@ -387,6 +395,7 @@ void fields(A& a, PolicySet& e) {
   fields(a, e.choice);
   a.tail(true, [&] { a.field(e.choice.candidates); });
   promise_fields(a, e.choice);
+  a.tail(true, [&] { a.field(e.choice.licences); });
 }
 
 template <size_t I = 0>

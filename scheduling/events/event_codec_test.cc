@@ -47,13 +47,13 @@ class EventCodecTest : public CppUnit::TestFixture {
           const std::vector<JobState> states(b % 3, JobState::kHeld);
           const AttemptKey key{a, b};
           Parameters parameters;
-          parameters.job_policy = text;
+          parameters.job_policy = parameters.licences = text;
           parameters.tick = parameters.lease = c;
           const Event events[] = {
               Submitted{a,
                         text,
                         text,
-                        {{{text, text, b, a, a, text, text, text},
+                        {{{text, text, b, a, a, text, text, text, text},
                           int32_t(b),
                           b,
                           a,
@@ -61,7 +61,7 @@ class EventCodecTest : public CppUnit::TestFixture {
                         {a, b, text},
                         OnNever(b % 3)},
               BatchOpened{text},
-              MachineJoined{a, text, text, text, b, b, a, a},
+              MachineJoined{a, text, text, text, b, b, a, a, text},
               MachineReported{a, flag, a, a},
               MachineWithdrew{a},
               Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag}},
@@ -93,17 +93,19 @@ class EventCodecTest : public CppUnit::TestFixture {
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
-  // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before attempts
-  // had `memory_offered`; and before they had `memory_used`.
+  // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
+  // `licences`; before attempts had `memory_offered`; and before they had `memory_used`.
   void older_parameters_are_read() {
-    constexpr size_t kPromises = 8 + 8 + 4, kPromised = 8, kCandidates = kPromises + 8,
-                     kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
+    constexpr size_t kLicences = 8 + 7, kPromises = kLicences + 8 + 8 + 4, kPromised = 8,
+                     kCandidates = kPromises + 8, kThrottle = 8 + 8, kLater = kThrottle + 8 + 1,
+                     kOffer = 8, kUse = 8, kAway = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
     p.throttle = 7;
     p.candidates = 5;
     p.wide_wait = 9;
+    p.licences = "ansys=3";
     const auto of = [](const Event& event, size_t less) {
       const std::string bytes = encode_event(event);
       return decode_event(static_cast<uint32_t>(event.index()),
@@ -112,6 +114,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     const Event started = ServerStarted{p};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
     Parameters as_before = p;
+    as_before.licences.clear();
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLicences)).parameters == as_before);
     as_before.wide_wait = Parameters().wide_wait;
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kPromises)).parameters == as_before);
     as_before.candidates = 64;

@@ -49,6 +49,7 @@ struct MachineJoined {
   uint32_t slots = 1;
   uint64_t memory = 0;
   uint64_t disk = 0;
+  std::string resources = {};  // that it offers besides: rules::NamedAmounts::text()
 };
 // A workstation reported its state (on every change and with each renewal).
 struct MachineReported {

@@ -77,7 +77,8 @@ class Preemption {
       Attempt& attempt = **it;
       Machine& m = *attempt.machine;
       if (m.promised_to != nullptr) continue;
-      Job* job = s_.matcher.queue().best_unpromised(waiting, m, room_without(m, attempt.reserved));
+      Job* job = s_.matcher.queue().best_unpromised(
+          waiting, m, space_without(m, attempt.reserved, attempt.named));
       if (job == nullptr || !policy_.gives_way(attempt, *job)) continue;
       // What they hold from now on changes their burdens.
       for (const User* one : {&user, &waiting}) holders_.erase(holder(one));

@@ -139,55 +139,62 @@ void JobQueue::sort_out(const std::map<std::string, User>& users) {
   }
 }
 
-Job* JobQueue::best_of(const User& user, const Machine& machine, const Amounts& room,
+bool JobQueue::has_named(const Group& group, const rules::NamedAmounts& named) const {
+  return group.of_machine.within(named) && licences_.has_left(group.licences);
+}
+
+Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& space,
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->group->suits[machine.kind->index]) continue;
+    if (!has_named(*line->group, space.named)) continue;
     if (host && line->host != *host) continue;
-    Job* first = line->jobs.first_within(room);
+    Job* first = line->jobs.first_within(space.room);
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
   return best;
 }
 
-Job* JobQueue::best_unpromised(const User& user, const Machine& machine,
-                               const Amounts& room) const {
+Job* JobQueue::best_unpromised(const User& user, const Machine& machine, const Space& space) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->group->suits[machine.kind->index]) continue;
-    Job* first = line->jobs.first_unpromised(room);
+    if (!has_named(*line->group, space.named)) continue;
+    Job* first = line->jobs.first_unpromised(space.room);
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
   return best;
 }
 
 // The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine, const Amounts& room) const {
+Job* JobQueue::best_by_key(const Machine& machine, const Space& space) const {
   const std::optional<UserKey> from = policies_.job->from();
   const auto behind = [&](const UserLine& line) { return *from < line.key; };
   const UserLine* best = nullptr;
   bool best_is_behind = false;
   for (const Group* group : machine.kind->groups) {
+    if (!has_named(*group, space.named)) continue;
     const LineTree& lines = group->lines;
     const UserLine* line =
-        from ? lines.first_behind(behind, within(room), has_job_within(room)) : nullptr;
+        from ? lines.first_behind(behind, within(space.room), has_job_within(space.room)) : nullptr;
     const bool is_behind = line != nullptr;
-    if (line == nullptr && !best_is_behind) line = lines.first(within(room), has_job_within(room));
+    if (line == nullptr && !best_is_behind)
+      line = lines.first(within(space.room), has_job_within(space.room));
     if (line == nullptr) continue;
     if (best != nullptr && best_is_behind == is_behind && !UserLineTraits::before(*line, *best))
       continue;
     best = line;
     best_is_behind = is_behind;
   }
-  return best == nullptr ? nullptr : best_of(*best->user, machine, room, std::nullopt);
+  return best == nullptr ? nullptr : best_of(*best->user, machine, space, std::nullopt);
 }
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy
 // than his first. So lines are tried in the order of the best that each may have.
-Job* JobQueue::best_by_job(const Machine& machine, const Amounts& room) {
+Job* JobQueue::best_by_job(const Machine& machine, const Space& space) {
   std::optional<uint32_t> host;
-  if (policies_.job->turns_by_host()) host = host_in_turn(machine, room);
+  if (policies_.job->turns_by_host()) host = host_in_turn(machine, space);
   ++search_;
   Job* best = nullptr;
   Rank least;
@@ -196,7 +203,7 @@ Job* JobQueue::best_by_job(const Machine& machine, const Amounts& room) {
     User& user = *line.user;
     if (user.search == search_ || (host && line.host != *host)) return true;
     user.search = search_;
-    Job* job = best_of(user, machine, room, host);
+    Job* job = best_of(user, machine, space, host);
     if (job == nullptr) return true;
     const Rank rank = rank_of(*policies_.job, *job);
     if (best != nullptr && least <= rank) return true;
@@ -204,24 +211,26 @@ Job* JobQueue::best_by_job(const Machine& machine, const Amounts& room) {
     least = rank;
     return true;
   };
-  for (const Group* group : machine.kind->groups) group->lines.walk(within(room), try_line);
+  for (const Group* group : machine.kind->groups)
+    if (has_named(*group, space.named)) group->lines.walk(within(space.room), try_line);
   return best;
 }
 
-std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Amounts& room) const {
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Space& space) const {
   const Host* first = nullptr;
   const auto try_line = [&](const UserLine& line) {
-    const Job* job = line.jobs.first_within(room);
+    const Job* job = line.jobs.first_within(space.room);
     if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
     return true;
   };
-  for (const Group* group : machine.kind->groups) group->lines.walk(within(room), try_line);
+  for (const Group* group : machine.kind->groups)
+    if (has_named(*group, space.named)) group->lines.walk(within(space.room), try_line);
   if (first == nullptr) return std::nullopt;
   return first->index;
 }
 
-Job* JobQueue::best_for(const Machine& machine, const Amounts& room) {
-  return policies_.job->by_job() ? best_by_job(machine, room) : best_by_key(machine, room);
+Job* JobQueue::best_for(const Machine& machine, const Space& space) {
+  return policies_.job->by_job() ? best_by_job(machine, space) : best_by_key(machine, space);
 }
 
 }  // namespace sublet::scheduling

@@ -31,7 +31,8 @@ Rank rank_of(const JobPolicy& policy, const Job& best);
 
 class JobQueue {
  public:
-  explicit JobQueue(const Policies& policies) : policies_(policies) {}
+  JobQueue(const Policies& policies, const LicenceBook& licences)
+      : policies_(policies), licences_(licences) {}
 
   // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
@@ -44,12 +45,14 @@ class JobQueue {
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
 
-  // The job that gets this machine, with so much room; null: no waiting job fits.
-  Job* best_for(const Machine& machine, const Amounts& room);
-  // The user's best job without a promised place that the machine suits, with so much room. Null:
+  // The job that gets this machine, with so much space; null: no waiting job fits.
+  Job* best_for(const Machine& machine, const Space& space);
+  // The user's best job without a promised place that the machine suits, with so much space. Null:
   // there is none.
-  Job* best_unpromised(const User& user, const Machine& machine, const Amounts& room) const;
+  Job* best_unpromised(const User& user, const Machine& machine, const Space& space) const;
 
+  // The group has jobs that may fit an idle machine, none of which needs less than this.
+  void note_new(Group& group, const Amounts& needs);
   // Groups with newly queued jobs that idle machines have not been searched for yet.
   std::vector<Group*>& newly_queued() { return newly_queued_; }
   const std::vector<Group*>& newly_queued() const { return newly_queued_; }
@@ -60,16 +63,19 @@ class JobQueue {
   // The line's jobs, its user's key, or whether he is throttled, have changed.
   void settle(UserLine& line);
   void leave(UserLine& line);
-  void note_new(Group& group, const Amounts& needs);
+  // Whether what the group's jobs ask by name is among these, which a machine has, and left in the
+  // pool.
+  bool has_named(const Group& group, const rules::NamedAmounts& named) const;
   // The user's best job for the machine; `host`: of this one only.
-  Job* best_of(const User& user, const Machine& machine, const Amounts& room,
+  Job* best_of(const User& user, const Machine& machine, const Space& space,
                std::optional<uint32_t> host) const;
-  Job* best_by_key(const Machine& machine, const Amounts& room) const;
-  Job* best_by_job(const Machine& machine, const Amounts& room);
+  Job* best_by_key(const Machine& machine, const Space& space) const;
+  Job* best_by_job(const Machine& machine, const Space& space);
   // Of the hosts with a job that fits the machine, the one nearest to the head.
-  std::optional<uint32_t> host_in_turn(const Machine& machine, const Amounts& room) const;
+  std::optional<uint32_t> host_in_turn(const Machine& machine, const Space& space) const;
 
   const Policies& policies_;
+  const LicenceBook& licences_;
   uint64_t search_ = 0;
   std::vector<Group*> newly_queued_;
 };

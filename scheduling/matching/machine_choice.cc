@@ -23,13 +23,13 @@ struct Line {
 // The parts of IDLE that may have machines that fit, the most preferred first. Of equal ones the
 // smallest first: what it leaves of the sample falls to the larger ones.
 std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job,
-                                const Amounts& needs) {
+                                const Ask& needs) {
   const std::vector<double>& preferences = suitability.preferences(*job.demand);
   std::vector<Line> lines;
   for (const auto& kind : suitability.kinds()) {
     const IdleLine& idle = kind->idle;
     if (!job.demand->group->suits[kind->index] || idle.empty()) continue;
-    if (needs.within(idle.bound().room)) lines.push_back({&idle, preferences[kind->index]});
+    if (needs.within(idle.bound())) lines.push_back({&idle, preferences[kind->index]});
   }
   const auto rank = [](const Line& line) {
     return std::tuple(-line.preference, line.idle->bound().members,
@@ -43,12 +43,12 @@ std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job,
 // About `count` of the machines with room for `needs`, evenly distributed; one at least, if there
 // is one. 0 < count <= members.
 template <typename Visit>
-void sample(const IdleLine& idle, const Amounts& needs, uint64_t count, uint64_t draw,
+void sample(const IdleLine& idle, const Ask& needs, uint64_t count, uint64_t draw,
             Visit visit) {
   const auto first_after = [&](uint64_t skipped) {
     return idle.first_after(
-        skipped, [&](const IdleBound& bound) { return needs.within(bound.room); },
-        [&](const Machine& m) { return needs.within(m.place.room); });
+        skipped, [&](const IdleBound& bound) { return needs.within(bound); },
+        [&](const Machine& m) { return needs.within(m.place); });
   };
   const uint64_t members = idle.bound().members;
   uint64_t last = 0;  // the place of the last one
@@ -64,7 +64,7 @@ void sample(const IdleLine& idle, const Amounts& needs, uint64_t count, uint64_t
 
 // The best by the policy of those in lines that are preferred alike. Null: none fits.
 Machine* best_in(std::span<const Line> lines, const Policies& policies, const Job& job,
-                 const Amounts& needs) {
+                 const Ask& needs) {
   const MachinePolicy& policy = *policies.machine;
   Machine* best = nullptr;
   MachineScore best_score;
@@ -97,7 +97,7 @@ Machine* best_in(std::span<const Line> lines, const Policies& policies, const Jo
 Machine& choose_machine(const Policies& policies, const Suitability& suitability, const Job& job,
                         Machine& first) {
   if (policies.machine->takes_first() && !job.demand->prefer) return first;
-  const Amounts needs = amounts_of(job.record.needs);
+  const Ask needs{amounts_of(job.record.needs), job.demand->group->of_machine};
   const std::vector<Line> lines = suiting_lines(suitability, job, needs);
   for (size_t begin = 0; begin < lines.size();) {
     size_t end = begin + 1;

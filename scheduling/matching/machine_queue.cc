@@ -1,5 +1,7 @@
 #include "scheduling/matching/machine_queue.h"
 
+#include <utility>
+
 #include "scheduling/books/machine_book.h"
 #include "scheduling/matching/suitability.h"
 
@@ -11,7 +13,7 @@ bool IdleTraits::before(const Machine& a, const Machine& b) {
   return a.place.number < b.place.number;
 }
 uint64_t IdleTraits::id(const Machine& machine) { return machine.record.id; }
-IdleBound IdleTraits::bound(const Machine& machine) { return {machine.place.room, 1}; }
+IdleBound IdleTraits::bound(const Machine& machine) { return {machine.place, 1}; }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
   // A paused machine is idle but must get no orders, so it is not in the queue.
@@ -19,14 +21,14 @@ void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
   IdlePlace& place = machine.place;
   if (place.number != 0 && (!idle || to_tail)) remove(machine);
   if (!idle) return;
-  const Amounts room = room_of(machine);
+  Space space = space_of(machine);
   if (place.number == 0) {
     place.number = ++last_place_;
-    place.room = room;
+    static_cast<Space&>(place) = std::move(space);
     machine.idle_since = now;
     machine.kind->idle.add(machine);
-  } else if (place.room != room) {
-    place.room = room;
+  } else if (static_cast<const Space&>(place) != space) {
+    static_cast<Space&>(place) = std::move(space);
     machine.kind->idle.refresh(machine);
   }
   changed_.emplace(place.number, &machine);

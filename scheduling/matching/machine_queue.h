@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 
+#include "rules/named_amounts.h"
 #include "scheduling/amounts.h"
 #include "scheduling/matching/search_tree.h"
 #include "scheduling/types.h"
@@ -17,16 +18,30 @@ namespace sublet::scheduling {
 
 struct Machine;
 
-// Of several machines: the most room, each amount apart, and how many they are.
-struct IdleBound {
+// What a machine has for one more attempt.
+struct Space {
   Amounts room;
+  rules::NamedAmounts named;  // of what it offers besides
+  bool operator==(const Space&) const = default;
+};
+
+// What is asked of one machine.
+struct Ask {
+  Amounts amounts;
+  rules::NamedAmounts named;  // without licences of the pool
+  bool within(const Space& space) const {
+    return amounts.within(space.room) && named.within(space.named);
+  }
+};
+
+// Of several machines: the most of each, each amount apart, and how many they are.
+struct IdleBound : Space {
   uint64_t members = 0;
 };
 
-// A machine's place in IDLE, and the room that it has there.
-struct IdlePlace : TreeLinks<Machine, IdleBound> {
+// A machine's place in IDLE, and what it has there.
+struct IdlePlace : TreeLinks<Machine, IdleBound>, Space {
   uint64_t number = 0;  // smaller is nearer to the head; 0: it is not in IDLE
-  Amounts room;         // for one more attempt
 };
 
 struct IdleTraits {
@@ -38,7 +53,7 @@ struct IdleTraits {
   static uint64_t id(const Machine& machine);
   static IdleBound bound(const Machine& machine);
   static IdleBound join(const IdleBound& a, const IdleBound& b) {
-    return {most(a.room, b.room), a.members + b.members};
+    return {{most(a.room, b.room), rules::most(a.named, b.named)}, a.members + b.members};
   }
 };
 using IdleLine = SearchTree<IdleTraits>;

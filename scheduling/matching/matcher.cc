@@ -17,9 +17,15 @@ namespace sublet::scheduling {
 namespace {
 
 // What one job could have of the machine if all others left it, but for what it is promised.
-Amounts most_for(const Machine& machine) {
+Space most_for(const Machine& machine) {
   const bool others = !machine.running.empty() && machine.promised_to == nullptr;
-  return others ? lent_by(machine) : machine.place.room;
+  if (!others) return machine.place;
+  return {lent_by(machine), machine.kind->offers};
+}
+
+// Of licences apart.
+bool fits_now(const Job& job, const Machine& machine) {
+  return Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(machine.place);
 }
 
 }  // namespace
@@ -32,6 +38,22 @@ void Matcher::set_kind(Machine& machine) {
   if (before != nullptr) suitability_.leave_kind(before);
 }
 
+void Matcher::set_licences(const std::string& licences) {
+  if (licences_.offered() == rules::NamedAmounts::stored(licences)) return;
+  licences_.set(licences);
+  suitability_.note_licences();
+}
+
+// O(groups), only after an attempt that held a licence.
+void Matcher::note_released() {
+  if (licences_.released().empty()) return;
+  for (const auto& [key, group] : suitability_.groups()) {
+    if (group->licences.empty() || group->lines.empty()) continue;
+    if (licences_.has_left(group->licences)) queue_.note_new(*group, group->lines.bound());
+  }
+  licences_.note_searched();
+}
+
 void Matcher::rekey() {
   const Ledger::Moved& moved = ledger_.moved();
   if (moved.all) queue_.rekey_all(suitability_);
@@ -41,6 +63,7 @@ void Matcher::rekey() {
 
 void Matcher::allocate(Micros now, const Actions& actions) {
   rekey();
+  note_released();
   if (idle_.changed().empty() && queue_.newly_queued().empty()) return;
   std::vector<Search> searches = searches_for_new_jobs();
   uint64_t served = 0;
@@ -60,10 +83,9 @@ void Matcher::allocate(Micros now, const Actions& actions) {
 // get a place: so it depends on nothing but the decisions before.
 void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
   while (m.place.number != 0) {
-    const Amounts& room = m.place.room;
     Job* best = queue_.best_for(m, most_for(m));
-    const bool fits = best == nullptr || amounts_of(best->record.needs).within(room);
-    Job* job = fits ? best : queue_.best_for(m, room);
+    const bool fits = best == nullptr || fits_now(*best, m);
+    Job* job = fits ? best : queue_.best_for(m, m.place);
     if (job == nullptr) return;
     if (!fits && is_overdue(*best, now)) {
       actions.promise(*best, m);
@@ -81,15 +103,29 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
 }
 
 Job* Matcher::overdue_for(const Machine& machine, Micros now) {
-  const Amounts most = most_for(machine);
-  if (most == machine.place.room) return nullptr;
+  const Space most = most_for(machine);
+  if (most == machine.place) return nullptr;
   Job* job = queue_.best_for(machine, most);
-  const bool fits = job == nullptr || amounts_of(job->record.needs).within(machine.place.room);
+  const bool fits = job == nullptr || fits_now(*job, machine);
   return !fits && is_overdue(*job, now) ? job : nullptr;
 }
 
 bool Matcher::is_overdue(const Job& job, Micros now) const {
   return job.promised == nullptr && now - job.record.changed >= policies_.wide_wait;
+}
+
+bool Matcher::has_licences(const Job& job) const {
+  return licences_.has_left(job.demand->group->licences);
+}
+
+void Matcher::end_vain_promises() {
+  std::vector<Machine*> vain;
+  for (const auto& [id, machine] : promises_.of_named()) {
+    const Job& job = *machine->promised_to;
+    if (!has_licences(job) || !job.demand->group->suits[machine->kind->index])
+      vain.push_back(machine);
+  }
+  for (Machine* machine : vain) promises_.forget(*machine);
 }
 
 // One search for each kind with idle machines that suit new jobs.
@@ -107,24 +143,26 @@ std::vector<Matcher::Search> Matcher::searches_for_new_jobs() const {
 
 // The least of each amount that a new job needs which suits this kind. Some may have been placed
 // meanwhile. std::nullopt: there is none.
-std::optional<Amounts> Matcher::least_of_new(const MachineKind& kind) const {
-  std::optional<Amounts> needs;
+std::optional<Ask> Matcher::least_of_new(const MachineKind& kind) const {
+  std::optional<Ask> needs;
   for (const Group* group : queue_.newly_queued()) {
     if (group->lines.empty() || !group->suits[kind.index]) continue;
+    if (!licences_.has_left(group->licences)) continue;
     const Amounts of_group = most(group->newly_least, group->lines.bound());
-    needs = needs ? least(*needs, of_group) : of_group;
+    needs = needs ? Ask{least(needs->amounts, of_group), least(needs->named, group->of_machine)}
+                  : Ask{of_group, group->of_machine};
   }
   return needs;
 }
 
 void Matcher::advance(Search& search, uint64_t after) const {
   search.next = nullptr;
-  const std::optional<Amounts> needs = least_of_new(*search.kind);
+  const std::optional<Ask> needs = least_of_new(*search.kind);
   if (!needs) return;
-  search.next = search.kind->idle.first_behind(
-      [after](const Machine& m) { return m.place.number > after; },
-      [&](const IdleBound& bound) { return needs->within(bound.room); },
-      [&](const Machine& m) { return needs->within(m.place.room); });
+  search.next =
+      search.kind->idle.first_behind([after](const Machine& m) { return m.place.number > after; },
+                                     [&](const IdleBound& bound) { return needs->within(bound); },
+                                     [&](const Machine& m) { return needs->within(m.place); });
   if (search.next != nullptr) search.place = search.next->place.number;
 }
 

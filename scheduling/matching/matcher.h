@@ -24,8 +24,12 @@ class Ledger;
 
 class Matcher {
  public:
-  Matcher(const Policies& policies, Ledger& ledger)
-      : policies_(policies), ledger_(ledger), queue_(policies) {}
+  Matcher(const Policies& policies, Ledger& ledger, LicenceBook& licences)
+      : policies_(policies),
+        ledger_(ledger),
+        licences_(licences),
+        suitability_(licences),
+        queue_(policies, licences) {}
 
   JobQueue& queue() { return queue_; }
   const JobQueue& queue() const { return queue_; }
@@ -40,6 +44,8 @@ class Matcher {
   // The demand of a job with these needs; the job is counted in it until leave_demand.
   Demand* enter_demand(const Requirements& needs) { return suitability_.enter_demand(needs); }
   void leave_demand(Demand* demand) { suitability_.leave_demand(demand); }
+  // The pool has these licences from now on; no job is queued.
+  void set_licences(const std::string& licences);
   // Forgets demands without jobs: after the allocation, which may still look at them.
   void forget_spare() { suitability_.forget_spare(); }
 
@@ -54,14 +60,21 @@ class Matcher {
   // Gives idle machines to waiting jobs until no waiting job fits an idle machine, or promises
   // them to jobs that have waited for long.
   void allocate(Micros now, const Actions& actions);
+  // Whether the licences that the job asks for are left.
+  bool has_licences(const Job& job) const;
+  // Ends the promises to jobs that lack a licence, or that the machine does not suit any more.
+  void end_vain_promises();
   // No waiting job fits an idle machine or what it is promised, as the caller knows: none need be
   // looked at.
   void note_allocated() {
     idle_.changed().clear();
     promises_.clear_changed();
+    licences_.note_searched();
   }
 
  private:
+  // Jobs that ask for licences that were released are as good as new ones.
+  void note_released();
   // Moves the users whose keys have changed.
   void rekey();
   void serve(Machine& machine, Micros now, const Actions& actions);
@@ -77,12 +90,13 @@ class Matcher {
     uint64_t place = 0;       // of `next`, when it was found
   };
   std::vector<Search> searches_for_new_jobs() const;
-  std::optional<Amounts> least_of_new(const MachineKind& kind) const;
+  std::optional<Ask> least_of_new(const MachineKind& kind) const;
   void advance(Search& search, uint64_t after) const;
   Machine* next_to_serve(uint64_t after, std::vector<Search>& searches);
 
   const Policies& policies_;
   Ledger& ledger_;
+  LicenceBook& licences_;
   Suitability suitability_;
   JobQueue queue_;
   MachineQueue idle_;

@@ -4,6 +4,7 @@
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
+#include "scheduling/matching/suitability.h"
 
 namespace sublet::scheduling {
 
@@ -11,6 +12,7 @@ void Promises::make(Machine& machine, Job& job) {
   machine.promised_to = &job;
   job.promised = &machine;
   job.user->promised += amounts_of(job.record.needs).cores;
+  if (!job.demand->named.empty()) of_named_[machine.record.id] = &machine;
 }
 
 void Promises::forget(Machine& machine) {
@@ -23,6 +25,7 @@ void Promises::forget(Job& job) {
   job.user->promised -= amounts_of(job.record.needs).cores;
   job.promised = nullptr;
   machine.promised_to = nullptr;
+  of_named_.erase(machine.record.id);
   changed_.emplace(machine.record.id, &machine);
 }
 

@@ -1,7 +1,8 @@
 // Promised places: a machine keeps room for one waiting job, which starts there as soon as it fits,
 // or elsewhere if it fits there before. Others get of the machine only what that job leaves. A
 // place is promised to a job that has waited for long beside machines that are large enough
-// (PolicyChoice::wide_wait), and to one for which another had to give way.
+// (PolicyChoice::wide_wait), and to one for which another had to give way. Licences of the pool
+// are not kept: a promise ends when its job lacks one.
 //
 // A promise is not recorded: it ends when the server stops.
 //
@@ -33,9 +34,12 @@ class Promises {
   Machine* take_changed();
   bool any_changed() const { return !changed_.empty(); }
   void clear_changed() { changed_.clear(); }
+  // The promised machines whose jobs ask for named amounts.
+  const std::map<MachineId, Machine*>& of_named() const { return of_named_; }
 
  private:
   std::map<MachineId, Machine*> changed_;
+  std::map<MachineId, Machine*> of_named_;
 };
 
 }  // namespace sublet::scheduling

@@ -44,16 +44,19 @@ bool allows_platform(std::string_view platforms, std::string_view os,
   return false;
 }
 
-bool suits(const MachineKind& kind, const Demand& demand) {
+bool Suitability::suits(const MachineKind& kind, const Demand& demand) const {
   const Requirements& asks = demand.asks;
   return (asks.os.empty() || asks.os == kind.os) &&
          (asks.architecture.empty() || asks.architecture == kind.architecture) &&
          allows_platform(asks.platforms, kind.os, kind.architecture) &&
-         (demand.require ? holds(*demand.require, kind) : asks.require.empty());
+         (demand.require ? holds(*demand.require, kind) : asks.require.empty()) &&
+         !demand.unreadable &&
+         (demand.named.empty() || licences_.others_in(demand.named).within(kind.offers));
 }
 
 Suitability::KindKey Suitability::key_of(const MachineKind& kind) {
-  return {kind.os, kind.architecture, kind.cores, kind.memory_mb, kind.slots};
+  return {kind.os,        kind.architecture, kind.cores,
+          kind.memory_mb, kind.slots,        kind.offers.text()};
 }
 
 MachineKind Suitability::kind_of(const MachineRecord& record) {
@@ -63,6 +66,8 @@ MachineKind Suitability::kind_of(const MachineRecord& record) {
   kind.cores = record.cores;
   kind.memory_mb = record.memory >> 20;
   kind.slots = record.slots;
+  kind.offers = rules::NamedAmounts::stored(record.resources);
+  kind.offers.forget_zeros();
   return kind;
 }
 
@@ -96,6 +101,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
       part = made.back().get();
       part->suits = before->suits;
       part->size = before->size;
+      ask(*part, before->named);
     }
     demand.group = part;
     --before->demands;
@@ -141,14 +147,32 @@ void Suitability::leave_kind(MachineKind* kind) {
   sort_groups();
 }
 
-Group* Suitability::group_with(const GroupKey& key) {
+Group* Suitability::group_with(const Demand& demand) {
+  GroupKey key{suited(demand), demand.size, demand.named.text()};
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
   auto group = std::make_unique<Group>();
-  group->suits = key.first;
-  group->size = key.second;
+  group->suits = std::get<0>(key);
+  group->size = demand.size;
+  ask(*group, demand.named);
   acquaint(*group);
-  return groups_.emplace(key, std::move(group))->second.get();
+  return groups_.emplace(std::move(key), std::move(group))->second.get();
+}
+
+void Suitability::ask(Group& group, const rules::NamedAmounts& named) const {
+  group.named = named;
+  group.licences = licences_.licences_in(named);
+  group.of_machine = licences_.others_in(named);
+}
+
+void Suitability::note_licences() {
+  for (auto& [key, group] : groups_) ask(*group, rules::NamedAmounts(group->named));
+  for (auto& [key, demand] : demands_) {
+    --demand.group->demands;
+    demand.group = group_with(demand);
+    ++demand.group->demands;
+  }
+  spare_groups_ = true;
 }
 
 void Suitability::acquaint(Group& group) {
@@ -165,7 +189,8 @@ Demand* Suitability::enter_demand(const Requirements& needs) {
   std::tie(demand.asks, demand.size) = it->first;
   demand.require = parsed(parse_requirement, demand.asks.require);
   demand.prefer = parsed(parse_preference, demand.asks.prefer);
-  demand.group = group_with({suited(demand), demand.size});
+  demand.named = rules::NamedAmounts::stored(demand.asks.resources, &demand.unreadable);
+  demand.group = group_with(demand);
   ++demand.group->demands;
   return &demand;
 }
@@ -180,6 +205,7 @@ std::vector<bool> Suitability::suited(const Requirements& needs) const {
   Demand demand;
   demand.asks = without_amounts(needs);
   demand.require = parsed(parse_requirement, needs.require);
+  demand.named = rules::NamedAmounts::stored(needs.resources, &demand.unreadable);
   return suited(demand);
 }
 
@@ -208,6 +234,12 @@ void Suitability::forget_spare() {
     if (--group->demands == 0) forget(group);
   }
   spare_.clear();
+  if (!spare_groups_) return;
+  std::vector<Group*> spare;
+  for (auto& [key, group] : groups_)
+    if (group->demands == 0) spare.push_back(group.get());
+  for (Group* group : spare) forget(group);
+  spare_groups_ = false;
 }
 
 void Suitability::forget(Group* group) {

@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "rules/named_amounts.h"
 #include "rules/rule.h"
+#include "scheduling/books/licence_book.h"
 #include "scheduling/matching/machine_queue.h"
 #include "scheduling/matching/user_line.h"
 #include "scheduling/records.h"
@@ -30,6 +32,7 @@ struct MachineKind {
   uint64_t cores = 1;
   uint64_t memory_mb = 0;  // MiB, rounded down
   uint32_t slots = 1;
+  rules::NamedAmounts offers;  // besides
   size_t index = 0;
   uint64_t machines = 0;       // of this kind
   std::vector<Group*> groups;  // whose demands it meets
@@ -48,6 +51,9 @@ inline uint32_t size_of(const Amounts& needs) {
 struct Demand {
   Requirements asks;  // without amounts
   uint32_t size = 0;  // of the amounts
+  rules::NamedAmounts named;  // besides
+  // The stored text of these amounts is damaged: no machine suits it.
+  bool unreadable = false;
   // None: nothing is asked, or the stored text is damaged, and then no machine suits it.
   std::optional<rules::Rule> require;
   // None: all are alike, or the stored text is damaged.
@@ -59,10 +65,14 @@ struct Demand {
   Group* group = nullptr;
 };
 
-// The demands of one size that the same kinds suit, and the jobs that wait with them.
+// The demands of one size that the same kinds suit and that ask for the same named amounts, and
+// the jobs that wait with them.
 struct Group {
   std::vector<bool> suits;  // by MachineKind::index
   uint32_t size = 0;
+  rules::NamedAmounts named;
+  rules::NamedAmounts licences;    // those of them that are the pool's,
+  rules::NamedAmounts of_machine;  // and the others
   uint64_t demands = 0;
   LineTree lines;  // one for each user
   // Jobs were added that may fit an idle machine, none of which needs less than this; IDLE has
@@ -71,11 +81,13 @@ struct Group {
   Amounts newly_least;
 };
 
-// Whether machines of this kind meet the demand.
-bool suits(const MachineKind& kind, const Demand& demand);
-
 class Suitability {
  public:
+  explicit Suitability(const LicenceBook& licences) : licences_(licences) {}
+
+  // Other names are licences, or there are other numbers of them: demands have moved to other
+  // groups. No job is queued. O(demands * kinds).
+  void note_licences();
   // The kind of one more machine, made if necessary: O(demands). `split`: so that demands have
   // moved to other groups.
   MachineKind* enter_kind(const MachineRecord& record, bool& split);
@@ -95,29 +107,36 @@ class Suitability {
 
   // Without gaps; in no particular order.
   const std::vector<std::unique_ptr<MachineKind>>& kinds() const { return kinds_; }
-  using GroupKey = std::pair<std::vector<bool>, uint32_t>;
+  using GroupKey = std::tuple<std::vector<bool>, uint32_t, std::string>;
   const std::multimap<GroupKey, std::unique_ptr<Group>>& groups() const { return groups_; }
 
  private:
-  using KindKey = std::tuple<std::string, std::string, uint64_t, uint64_t, uint32_t>;
+  using KindKey = std::tuple<std::string, std::string, uint64_t, uint64_t, uint32_t, std::string>;
   static KindKey key_of(const MachineKind& kind);
   static MachineKind kind_of(const MachineRecord& record);
 
-  static GroupKey key_of(const Group& group) { return {group.suits, group.size}; }
-  Group* group_with(const GroupKey& key);
+  static GroupKey key_of(const Group& group) {
+    return {group.suits, group.size, group.named.text()};
+  }
+  void ask(Group& group, const rules::NamedAmounts& named) const;
+  // Whether machines of this kind meet the demand.
+  bool suits(const MachineKind& kind, const Demand& demand) const;
+  Group* group_with(const Demand& demand);
   bool split_groups(const MachineKind& kind);
   void sort_groups();
   std::vector<bool> suited(const Demand& demand) const;
   void acquaint(Group& group);
   void forget(Group* group);
 
+  const LicenceBook& licences_;
   std::vector<std::unique_ptr<MachineKind>> kinds_;
   uint64_t version_ = 0;  // counts the changes of kinds_
   std::map<KindKey, MachineKind*> kinds_by_key_;
   std::map<std::pair<Requirements, uint32_t>, Demand> demands_;
-  // By suits and size; after a kind was forgotten, several may be equal.
+  // By suits, size and named amounts; after a kind was forgotten, several may be equal.
   std::multimap<GroupKey, std::unique_ptr<Group>> groups_;
   std::vector<Demand*> spare_;
+  bool spare_groups_ = false;  // some have no demands
 };
 
 }  // namespace sublet::scheduling

@@ -39,6 +39,7 @@ MachineView view_of(const Machine& m, const Pool::State& state) {
   view.memory_used = m.memory_used;
   view.reserved = m.reserved;
   if (m.promised_to != nullptr) view.promised = m.promised_to->record.id;
+  view.named_reserved = m.named_reserved;
   const Host* host = state.matcher.hosts().known(m.record.name);
   view.requesting = host != nullptr && host->waiting > 0;
   for (const JobId id : m.running) view.running.push_back(state.attempts.find(id)->record.key);
@@ -62,6 +63,14 @@ std::vector<MachineView> Pool::machines() const {
 
 std::optional<MachineId> Pool::machine_named(std::string_view name) const {
   return state_->machines.named(name);
+}
+
+std::vector<LicenceView> Pool::licences() const {
+  const LicenceBook& book = state_->licences;
+  std::vector<LicenceView> views;
+  for (const auto& [name, offered] : book.offered())
+    views.push_back({name, offered, book.held(name)});
+  return views;
 }
 
 std::vector<std::string> Pool::requesting() const {

@@ -50,7 +50,8 @@ Amounts room_in(const Machine& m, Room room) {
 
 // Narrows the machines, of which none fits, by one requirement after the other: `missing` names
 // the one that excluded the last ones.
-void name_missing(const Machines& all, const Requirements& needs, Room room, std::string& missing) {
+void name_missing(const Machines& all, const Requirements& needs, const LicenceBook& licences,
+                  Room room, std::string& missing) {
   struct Step {
     bool asked;
     std::string what;
@@ -71,7 +72,7 @@ void name_missing(const Machines& all, const Requirements& needs, Room room, std
       return;
     }
   }
-  const Step steps[] = {
+  std::vector<Step> steps = {
       {!needs.os.empty(), "runs " + needs.os, nullptr,
        [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
@@ -90,6 +91,13 @@ void name_missing(const Machines& all, const Requirements& needs, Room room, std
       {needs.disk > 0, "has " + bytes_text(needs.disk) + " of disk", disk,
        [&](const Machine& m) { return needs.disk <= disk(m); }, bytes_text},
   };
+  const rules::NamedAmounts named =
+      licences.others_in(rules::NamedAmounts::stored(needs.resources));
+  for (const auto& [name, amount] : named)
+    steps.push_back(
+        {true, "offers " + std::to_string(amount) + " " + name,
+         [&name](const Machine& m) { return m.kind->offers.of(name); },
+         [&name, amount](const Machine& m) { return amount <= m.kind->offers.of(name); }, plain});
   Machines left = all;
   for (const Step& step : steps) {
     if (!step.asked) continue;
@@ -102,7 +110,8 @@ void name_missing(const Machines& all, const Requirements& needs, Room room, std
       const auto largest = std::max_element(
           left.begin(), left.end(),
           [&](const Machine* a, const Machine* b) { return step.size(*a) < step.size(*b); });
-      if (largest == left.end()) return;
+      // A name that none has: the largest of nothing says less than nothing.
+      if (largest == left.end() || step.size(**largest) == 0) return;
       missing +=
           " (largest: " + step.text(step.size(**largest)) + " on " + (*largest)->record.name + ")";
       return;
@@ -114,18 +123,18 @@ void name_missing(const Machines& all, const Requirements& needs, Room room, std
 // The machines that fit; if none does, `missing` says what they lack. `suited`: the kinds that
 // suit the job.
 Machines fitting(const Machines& all, const Requirements& needs, const std::vector<bool>& suited,
-                 Room room, std::string& missing) {
+                 const LicenceBook& licences, Room room, std::string& missing) {
   const Amounts amounts = amounts_of(needs);
   Machines fit;
   for (const Machine* m : all) {
     if (suited[m->kind->index] && amounts.within(room_in(*m, room))) fit.push_back(m);
   }
-  if (fit.empty()) name_missing(all, needs, room, missing);
+  if (fit.empty()) name_missing(all, needs, licences, room, missing);
   return fit;
 }
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
-std::string none_idle(const Machines& fit, const Amounts& needs) {
+std::string none_idle(const Machines& fit, const Ask& needs) {
   uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
@@ -134,7 +143,7 @@ std::string none_idle(const Machines& fit, const Amounts& needs) {
       ++silent;
     } else if (!m->away) {
       ++owners;
-    } else if (m->running.size() >= m->record.slots || !needs.within(room_without(*m, {}))) {
+    } else if (m->running.size() >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
       ++full;
     } else if (m->promised_to != nullptr) {
       ++promised;
@@ -271,13 +280,13 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
 
 // "it used 3.1 GiB of memory before; " if fewer machines fit for that than for the memory that was
 // asked for. If none fits for that either, `missing` says what it would lack anyway.
-std::string used_before(const Job& job, uint64_t asked, const Machines& all, size_t fit,
-                        std::string& missing) {
+std::string used_before(const Pool::State& s, const Job& job, uint64_t asked, const Machines& all,
+                        size_t fit, std::string& missing) {
   Requirements needs = job.record.needs;
   needs.memory = asked;
   std::string missing_anyway;
   const size_t fit_anyway =
-      fitting(all, needs, job.demand->group->suits, Room::kNow, missing_anyway).size();
+      fitting(all, needs, job.demand->group->suits, s.licences, Room::kNow, missing_anyway).size();
   if (fit_anyway == 0) missing = missing_anyway;
   if (fit_anyway <= fit) return "";
   return std::string(job.record.attempts > 0 ? "it" : "another of its array") + " used " +
@@ -307,6 +316,43 @@ std::string at_work(const Attempt& attempt, Micros now) {
     default:
       return text(" has been leaving ", record.leaving_since);
   }
+}
+
+// "the pool has 3 licences of ansys, it needs 4"; "": it has enough, be they held or not.
+std::string too_few(const LicenceBook& book, const rules::NamedAmounts& asked) {
+  for (const auto& [name, amount] : asked) {
+    const uint64_t offered = book.offered().of(name);
+    if (amount > offered)
+      return "the pool has " + (offered == 0 ? "no licence" : counted(offered, "licence")) +
+             " of " + name + ", it needs " + std::to_string(amount);
+  }
+  return "";
+}
+
+// "4, 5, 9 and 2 others": of the live attempts that hold some of it. O(attempts).
+std::string holders_of(const Pool::State& s, const std::string& name) {
+  constexpr size_t kShown = 10;
+  std::vector<JobId> ids;
+  for (const auto& [id, attempt] : s.attempts.all())
+    if (attempt.named.has(name)) ids.push_back(id);
+  const size_t shown = std::min(ids.size(), kShown);
+  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown), ids.end());
+  std::string text = ids.size() == 1 ? "job " : "jobs ";
+  for (size_t i = 0; i < shown; ++i) text += (i == 0 ? "" : ", ") + std::to_string(ids[i]);
+  if (shown < ids.size()) text += " and " + counted(ids.size() - shown, "other");
+  return text;
+}
+
+// "waits for a licence of ansys: 3 of 3 are held by jobs 4, 5, 9"; "": enough of each are left.
+std::string all_held(const Pool::State& s, const rules::NamedAmounts& asked) {
+  for (const auto& [name, amount] : asked) {
+    const uint64_t offered = s.licences.offered().of(name), held = s.licences.held(name);
+    if (held + amount <= offered) continue;
+    return "waits for " + (amount == 1 ? "a licence" : counted(amount, "licence")) + " of " + name +
+           ": " + std::to_string(held) + " of " + std::to_string(offered) +
+           (held == 1 ? " is" : " are") + " held by " + holders_of(s, name);
+  }
+  return "";
 }
 
 // "ann has been given 10 places, as many as the throttle allows: the next in 2 s"
@@ -344,16 +390,21 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (all.empty()) return "no machine is in the pool: start sublet-client on a workstation";
   const Requirements& needs = job->record.needs;
   std::string missing;
-  const Machines fit = fitting(all, needs, job->demand->group->suits, Room::kNow, missing);
+  const Machines fit =
+      fitting(all, needs, job->demand->group->suits, s.licences, Room::kNow, missing);
   std::string text;
   if (memory_asked && *memory_asked < needs.memory)
-    text = used_before(*job, *memory_asked, all, fit.size(), missing);
+    text = used_before(s, *job, *memory_asked, all, fit.size(), missing);
+  const rules::NamedAmounts& licences = job->demand->group->licences;
+  if (const std::string few = too_few(s.licences, licences); !few.empty()) return few;
   if (fit.empty()) return text + missing;
   if (job->user->throttled) return text + throttled(*job->user, now);
   if (job->promised != nullptr)
     return text + "a place on " + job->promised->record.name +
            " is promised to it: it starts when others have made room there";
-  text += none_idle(fit, amounts_of(needs));
+  text += licences.empty() ? "" : all_held(s, licences);
+  if (!s.licences.has_left(licences)) return text;
+  text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine});
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
@@ -365,15 +416,20 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
 
 std::string Pool::unsuitable(const Requirements& needs) const {
   const std::vector<bool> suited = state_->matcher.suitability().suited(needs);
-  std::string missing;
+  const LicenceBook& licences = state_->licences;
+  const rules::NamedAmounts asked =
+      licences.licences_in(rules::NamedAmounts::stored(needs.resources));
+  std::string missing = too_few(licences, asked);
+  if (!missing.empty()) return missing;
   // Mostly the first one could, and the others need not be looked at.
   Machines known;
   for (const auto& [id, m] : state_->machines.all()) {
-    if (known.empty() && !fitting({&m}, needs, suited, Room::kAll, missing).empty()) return "";
+    if (known.empty() && !fitting({&m}, needs, suited, licences, Room::kAll, missing).empty())
+      return "";
     known.push_back(&m);
   }
   missing.clear();
-  if (!known.empty()) fitting(known, needs, suited, Room::kAll, missing);
+  if (!known.empty()) fitting(known, needs, suited, licences, Room::kAll, missing);
   return missing;
 }
 
@@ -383,11 +439,12 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
-  const bool passed_over = job->record.not_before > now || job->user->throttled;
+  const bool passed_over = job->record.not_before > now || job->user->throttled ||
+                           !s.licences.has_left(job->demand->group->licences);
   if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
-  const Machines fit =
-      fitting(in_the_pool(s), job->record.needs, job->demand->group->suits, Room::kNow, missing);
+  const Machines fit = fitting(in_the_pool(s), job->record.needs, job->demand->group->suits,
+                               s.licences, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0};

@@ -57,6 +57,7 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.platforms = platforms_of(job);
   out.needs.require = job.needs.require;
   out.needs.prefer = job.needs.prefer;
+  out.needs.resources = job.needs.resources.text();
   out.priority = job.priority;
   out.retries = job.retries;
   out.after = brain_form(job.waits_for);

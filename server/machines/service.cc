@@ -58,6 +58,10 @@ void MachineService::check_facts(const MachineFacts& facts) const {
   if (facts.cores < 1 || facts.cores > kMostCores)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 cores",
                   "Report the number of cores.", facts.name);
+  if (const std::string problem = facts.resources.problem(); !problem.empty())
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "what the machine offers: " + problem, "Correct its setting `resources`.",
+                  facts.name);
 }
 
 // A machine's certificate is valid only for the machine with its name.
@@ -144,6 +148,7 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     check_not_live(machine);
   }
   const std::string holder = facts.holder + " of " + caller.user;
+  std::string hidden;  // one of what it offers, of which the pool has licences
   pipeline_.perform([&](Turn& turn) {
     auto named = turn.pool().machine_named(facts.name);
     if (named && *named != machine) {
@@ -155,12 +160,15 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (new_secret) check_left_nothing(turn.pool(), machine);
     auto answer =
         turn.apply(scheduling::MachineJoined{machine, facts.name, facts.os, facts.architecture,
-                                             facts.cores, facts.slots, facts.memory, facts.disk})
+                                             facts.cores, facts.slots, facts.memory, facts.disk,
+                                             facts.resources.text()})
             .answer;
     if (!answer.accepted)
       throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
                     "machine " + std::to_string(machine) + " is not registered",
                     "Give its client an empty state folder.", facts.name);
+    for (const scheduling::LicenceView& licence : turn.pool().licences())
+      if (facts.resources.has(licence.name)) hidden = licence.name;
     joined.now = turn.now();
     const bool new_machine = machine == 0;
     if (new_machine) machine = answer.machine;
@@ -173,6 +181,9 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
                       << (facts.slots == 1 ? " slot, " : " slots, ") << facts.os << " "
                       << facts.architecture << ", " << holder;
+  if (!hidden.empty())
+    log(Severity::warning) << "machine " << facts.name << " offers " << hidden
+                           << ", of which the pool has licences: jobs that ask for it get those";
   return joined;
 }
 

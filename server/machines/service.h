@@ -31,6 +31,7 @@ struct MachineFacts {
   uint64_t memory = 0;
   uint64_t disk = 0;
   std::string version;  // of the client
+  rules::NamedAmounts resources;  // that it offers besides
   std::string holder;   // "pid 1234", named when a second client is refused
 };
 

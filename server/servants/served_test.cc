@@ -102,7 +102,9 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(machine));
     machine.resources.length(1);
     machine.resources[0] = gpu();
-    CPPUNIT_ASSERT_EQUAL(std::string("MachineDescription.resources"), unserved(machine));
+    CPPUNIT_ASSERT_EQUAL(std::string(), unserved(machine));
+    machine.resources[0].instances.length(1);
+    CPPUNIT_ASSERT_EQUAL(std::string("Resource.instances"), unserved(machine));
 
     v1::MachineReport report{};
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(report));

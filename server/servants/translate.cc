@@ -250,7 +250,10 @@ void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
 
 MachineFacts from_idl(const v1::MachineDescription& d) {
   require_served("MachineDescription", d.more);
-  require_unset(d.resources.length() > 0, "MachineDescription.resources");
+  for (CORBA::ULong i = 0; i < d.resources.length(); ++i) {
+    require_unset(d.resources[i].instances.length() > 0, "Resource.instances");
+    require_served("Resource", d.resources[i].more);
+  }
   MachineFacts facts;
   facts.name = d.name.in();
   facts.os = d.os.in();
@@ -260,6 +263,7 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
   facts.slots = d.slots;
   facts.memory = d.memory;
   facts.disk = d.disk;
+  facts.resources = sublet::from_idl(d.resources);
   for (CORBA::ULong i = 0; i < d.more.length(); ++i)
     if (std::string(d.more[i].name.in()) == "pid")
       facts.holder = "pid " + std::string(d.more[i].value.in()).substr(0, 20);
@@ -418,6 +422,10 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.description.slots = r.slots;
   out.description.memory = r.memory;
   out.description.disk = r.disk;
+  rules::NamedAmounts named = rules::NamedAmounts::stored(r.resources);
+  sublet::to_idl(named, out.description.resources);
+  named.take(view.named_reserved);
+  sublet::to_idl(named, out.report.free);
   out.report.away = view.away;
   out.report.memory_free = view.memory_free;
   out.report.disk_free = view.disk_free;

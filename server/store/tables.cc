@@ -62,6 +62,7 @@ constinit const TableOf<PolicyRow> kPolicy = {
         column<&PolicyRow::choice, &PolicyChoice::throttle>("throttle"),
         column<&PolicyRow::choice, &PolicyChoice::throttle_span>("throttle_span"),
         column<&PolicyRow::choice, &PolicyChoice::wide_wait>("wide_wait"),
+        column<&PolicyRow::choice, &PolicyChoice::licences>("licences"),
         column<&PolicyRow::since>("since"),
         column<&PolicyRow::by>("set_by"),
     },
@@ -102,6 +103,7 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::state>("state").up_to(MachineState::kGone),
         column<&MachineRecord::state_since>("state_since"),
         column<&MachineRecord::draining>("draining"),
+        column<&MachineRecord::resources>("resources"),
     },
 };
 
@@ -221,6 +223,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::require>("require"),
         column<&JobRecord::needs, &Requirements::prefer>("prefer"),
         column<&JobRecord::has_started>("has_started"),
+        column<&JobRecord::needs, &Requirements::resources>("resources"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.

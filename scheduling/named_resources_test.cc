@@ -1,0 +1,203 @@
+// What machines offer by name, and the pool's licences: reserved, released, and named by `why`.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+Parameters with(const std::string& licences) {
+  Parameters parameters;
+  parameters.licences = licences;
+  return parameters;
+}
+
+Submitted::Job asking(const std::string& resources) {
+  Submitted::Job job;
+  job.needs.resources = resources;
+  return job;
+}
+
+// Four slots, and what it offers besides.
+MachineId join(TestPool& t, const std::string& name, const std::string& resources,
+               MachineId machine = 0) {
+  return t.join({machine, name, "linux", "x86_64", 4, 4, 8ull << 30, 100ull << 30, resources});
+}
+
+uint64_t placed(const TestPool& t) {
+  uint64_t count = 0;
+  for (const auto& [id, job] : t.books.jobs) count += is_at_work(job.state);
+  return count;
+}
+
+class NamedResourcesTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(NamedResourcesTest);
+  CPPUNIT_TEST(of_a_machine);
+  CPPUNIT_TEST(licences_of_the_pool);
+  CPPUNIT_TEST(a_licence_wakes_other_machines);
+  CPPUNIT_TEST(held_until_the_lease_is_over);
+  CPPUNIT_TEST(a_refusal_gives_back);
+  CPPUNIT_TEST(other_licences_take_over);
+  CPPUNIT_TEST(what_nobody_has);
+  CPPUNIT_TEST(a_machine_offers_less_than_before);
+  CPPUNIT_TEST(damaged_texts);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void of_a_machine() {
+    TestPool t;
+    const MachineId curly = join(t, "curly", "gpu=1");
+    join(t, "moe", "");
+    const JobId first = t.submit("ann", 2, asking("gpu=1"));
+    CPPUNIT_ASSERT_EQUAL(curly, t.machine_of(first));
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, full"), t.pool.why(first + 1, t.now));
+    // Who asks for none is not behind them.
+    CPPUNIT_ASSERT(t.state(t.submit("ann", 7) + 6) == JobState::kPlaced);
+    t.end(first, EndReason::kOwner);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{8}, placed(t));
+    CPPUNIT_ASSERT_EQUAL(std::string("gpu=1"), t.pool.machine(curly)->named_reserved.text());
+  }
+
+  void licences_of_the_pool() {
+    TestPool t(with("ansys=3"));
+    join(t, "curly", "");
+    join(t, "moe", "ansys=9");  // the pool's count, not this machine's
+    const JobId first = t.submit("ann", 8, asking("ansys=1"));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, placed(t));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("waits for a licence of ansys: 3 of 3 are held by jobs 1, 2, 3"),
+        t.pool.why(first + 3, t.now));
+    CPPUNIT_ASSERT(!t.pool.outlook(first + 3, t.now));
+    const JobId two = t.submit("bob", 1, asking("ansys=2"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("waits for 2 licences of ansys: 3 of 3 are held by jobs 1, 2, 3"),
+        t.pool.why(two, t.now));
+    t.end(first, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, placed(t));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, t.pool.licences().at(0).held);
+  }
+
+  // The machine on which the licence was held takes no more jobs, an idle one does.
+  void a_licence_wakes_other_machines() {
+    TestPool t(with("ansys=1"));
+    const MachineId curly = join(t, "curly", "");
+    const JobId first = t.submit("ann", 1, asking("ansys=1"));
+    const MachineId moe = join(t, "moe", "");
+    const JobId second = t.submit("ann", 1, asking("ansys=1"));
+    t.report(curly, false);
+    CPPUNIT_ASSERT(t.state(second) == JobState::kWaiting);
+    t.end(first, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(second));
+  }
+
+  // A machine that is lost holds the licence as long as the job may still be running there.
+  void held_until_the_lease_is_over() {
+    TestPool t(with("ansys=1"));
+    join(t, "curly", "");
+    const JobId first = t.submit("ann", 2, asking("ansys=1"));
+    t.start(first);
+    t.apply(JobsRemoved{{{first, 1}}});
+    CPPUNIT_ASSERT(t.state(first + 1) == JobState::kWaiting);
+    Pool restored(with("ansys=1"));
+    CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, restored.licences().at(0).held);
+    const MachineId moe = join(t, "moe", "");
+    const Micros until = t.now + 31 * kSecond;
+    while (t.machine_of(first + 1) == 0 && t.to_next_deadline()) t.report(moe, true);
+    CPPUNIT_ASSERT(t.now > until);
+    CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(first + 1));
+  }
+
+  void a_refusal_gives_back() {
+    TestPool t(with("ansys=1"));
+    join(t, "curly", "gpu=1");
+    join(t, "moe", "gpu=1");
+    const JobId job = t.submit("ann", 1, asking("ansys=1 gpu=1"));
+    const MachineId before = t.machine_of(job);
+    t.apply(OrderAnswered{t.key(job), OrderAnswered::Answer::kRefused, "no"});
+    CPPUNIT_ASSERT(t.machine_of(job) != before && t.machine_of(job) != 0);
+    CPPUNIT_ASSERT(t.pool.machine(before)->named_reserved.empty());
+  }
+
+  void other_licences_take_over() {
+    TestPool t;
+    join(t, "curly", "gpu=2");
+    const JobId first = t.submit("ann", 4, asking("ansys=1"));
+    const JobId gpus = t.submit("ann", 3, asking("gpu=1"));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine offers 1 ansys"), t.pool.why(first, t.now));
+    CPPUNIT_ASSERT(t.state(gpus + 2) == JobState::kWaiting);
+    t.apply(PolicySet{with("ansys=1"), "root"});
+    CPPUNIT_ASSERT(t.state(first) == JobState::kPlaced);
+    CPPUNIT_ASSERT(t.state(first + 1) == JobState::kWaiting);
+    // What the machine's jobs hold of a name counts if it becomes the pool's.
+    t.apply(PolicySet{with("ansys=2 gpu=3"), "root"});
+    CPPUNIT_ASSERT(t.state(first + 1) == JobState::kPlaced);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4}, placed(t));
+    t.end(first, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("waits for a licence of ansys: 2 of 2 are held by jobs 2, 3"),
+        t.pool.why(first + 3, t.now));
+    // Fewer than are held: those that hold them go on.
+    t.apply(PolicySet{with("ansys=1 gpu=3"), "root"});
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4}, placed(t));
+    t.end(first + 1, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(first + 3) == JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{3}, t.pool.licences().at(1).held);
+    t.apply(PolicySet{with("lic=x"), "root"});
+    CPPUNIT_ASSERT(!t.last.answer.accepted);
+  }
+
+  void what_nobody_has() {
+    TestPool t(with("ansys=3 none=0"));
+    CPPUNIT_ASSERT_EQUAL(std::string("the pool has 3 licences of ansys, it needs 4"),
+                         t.pool.unsuitable(asking("ansys=4").needs));
+    CPPUNIT_ASSERT_EQUAL(std::string("the pool has no licence of none, it needs 1"),
+                         t.pool.unsuitable(asking("none=1").needs));
+    join(t, "curly", "gpu=2");
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine offers 3 gpu (largest: 2 on curly)"),
+                         t.pool.unsuitable(asking("gpu=3").needs));
+    CPPUNIT_ASSERT_EQUAL(std::string("no machine offers 1 fpga"),
+                         t.pool.unsuitable(asking("fpga=1 gpu=1").needs));
+    CPPUNIT_ASSERT_EQUAL(std::string(), t.pool.unsuitable(asking("ansys=3 gpu=2").needs));
+    const JobId job = t.submit("ann", 1, asking("ansys=4"));
+    CPPUNIT_ASSERT_EQUAL(std::string("the pool has 3 licences of ansys, it needs 4"),
+                         t.pool.why(job, t.now));
+  }
+
+  void a_machine_offers_less_than_before() {
+    TestPool t;
+    const MachineId curly = join(t, "curly", "gpu=2");
+    const JobId first = t.submit("ann", 3, asking("gpu=1"));
+    for (const JobId id : {first, first + 1}) t.start(id);
+    join(t, "curly", "gpu=1", curly);
+    t.apply(Renewed{curly,
+                    true,
+                    {{t.key(first), AttemptState::kRunning},
+                     {t.key(first + 1), AttemptState::kRunning}}});
+    t.end(first, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(first + 2) == JobState::kWaiting);
+    t.end(first + 1, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(first + 2) == JobState::kPlaced);
+  }
+
+  // A stored text that cannot be read costs itself only.
+  void damaged_texts() {
+    TestPool t;
+    join(t, "curly", "gpu=2");
+    const JobId job = t.submit("ann", 2, asking("gpu=1"));
+    Snapshot snapshot = t.books.snapshot();
+    snapshot.machines[0].resources = "gpu";
+    snapshot.jobs[1].needs.resources = "?";
+    Pool restored{Parameters()};
+    restored.restore(snapshot);
+    restored.apply(ServerStarted(), t.now);
+    CPPUNIT_ASSERT(restored.job(job)->state == JobState::kPlaced);
+    CPPUNIT_ASSERT(restored.job(job + 1).has_value());
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(NamedResourcesTest);
+}  // namespace
+}  // namespace sublet::scheduling
