@@ -47,8 +47,8 @@ struct Requirements {
   uint32_t cores = 0;
   uint64_t memory = 0;
   uint64_t disk = 0;
-  std::string require = {};  // an expression over what machines offer, which must hold
-  std::string prefer = {};   // another, a number: the larger, the better
+  std::string require = {};            // an expression over what machines offer, which must hold
+  std::string prefer = {};             // another, a number: the larger, the better
   rules::NamedAmounts resources = {};  // besides: of its machine, or of the pool's licences
   bool operator==(const Requirements&) const = default;
 };

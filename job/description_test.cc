@@ -19,7 +19,8 @@ JobDescription plain() {
   spec.environment = {"A=b"};
   spec.inputs = {{12, "letters.data", false}};
   spec.outputs = {{"weights-{index}.bin", true}, {"notes", false}};
-  spec.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1", "cores", rules::NamedAmounts::parse("gpu=2 ansys=1")};
+  spec.needs = {"linux", "x86_64",    1,       2,
+                3,       "cores > 1", "cores", rules::NamedAmounts::parse("gpu=2 ansys=1")};
   spec.bounds = {1, 2, 3, 4, 5, 6};
   spec.priority = -1;
   spec.retries = 3;

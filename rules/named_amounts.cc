@@ -25,8 +25,7 @@ bool is_built_in(std::string_view name) {
 NamedAmounts::Pair pair_of(std::string_view word) {
   const size_t equals = word.find('=');
   uint64_t amount = 0;
-  const std::string_view number =
-      equals == std::string_view::npos ? "" : word.substr(equals + 1);
+  const std::string_view number = equals == std::string_view::npos ? "" : word.substr(equals + 1);
   const char* const last = number.data() + number.size();
   const auto [end, error] = std::from_chars(number.data(), last, amount);
   if (number.empty() || error != std::errc() || end != last)
@@ -81,8 +80,7 @@ NamedAmounts NamedAmounts::stored(std::string_view text, bool* damaged) {
 }
 
 std::string NamedAmounts::problem() const {
-  if (pairs_.size() > kMostNames)
-    return "more than " + std::to_string(kMostNames) + " names";
+  if (pairs_.size() > kMostNames) return "more than " + std::to_string(kMostNames) + " names";
   const std::string* previous = nullptr;
   for (const auto& [name, amount] : pairs_) {
     const std::string shown = "'" + name.substr(0, 100) + "'";

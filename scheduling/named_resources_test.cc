@@ -136,9 +136,8 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(first + 1) == JobState::kPlaced);
     CPPUNIT_ASSERT_EQUAL(uint64_t{4}, placed(t));
     t.end(first, EndReason::kDone);
-    CPPUNIT_ASSERT_EQUAL(
-        std::string("waits for a licence of ansys: 2 of 2 are held by jobs 2, 3"),
-        t.pool.why(first + 3, t.now));
+    CPPUNIT_ASSERT_EQUAL(std::string("waits for a licence of ansys: 2 of 2 are held by jobs 2, 3"),
+                         t.pool.why(first + 3, t.now));
     // Fewer than are held: those that hold them go on.
     t.apply(PolicySet{with("ansys=1 gpu=3"), "root"});
     CPPUNIT_ASSERT_EQUAL(uint64_t{4}, placed(t));
@@ -172,10 +171,10 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     const JobId first = t.submit("ann", 3, asking("gpu=1"));
     for (const JobId id : {first, first + 1}) t.start(id);
     join(t, "curly", "gpu=1", curly);
-    t.apply(Renewed{curly,
-                    true,
-                    {{t.key(first), AttemptState::kRunning},
-                     {t.key(first + 1), AttemptState::kRunning}}});
+    t.apply(Renewed{
+        curly,
+        true,
+        {{t.key(first), AttemptState::kRunning}, {t.key(first + 1), AttemptState::kRunning}}});
     t.end(first, EndReason::kDone);
     CPPUNIT_ASSERT(t.state(first + 2) == JobState::kWaiting);
     t.end(first + 1, EndReason::kDone);

@@ -83,7 +83,7 @@ struct MachineRecord {
   uint64_t disk = 0;
   MachineState state = MachineState::kBusy;
   Micros state_since = 0;
-  bool draining = false;  // takes no jobs, by an administrator's word
+  bool draining = false;       // takes no jobs, by an administrator's word
   std::string resources = {};  // that it offers besides: rules::NamedAmounts::text()
   bool operator==(const MachineRecord&) const = default;
 };

@@ -161,13 +161,17 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
                     "jobs, machines, victims, candidates, half_life, floor, cost, "
-                    "initial_priority, turns, charge, drift, throttle, wide_wait"),
+                    "initial_priority, turns, charge, drift, throttle, wide_wait, licences"),
         refused({{"lease", "30 s"}}));
     for (const char* word : {"10", "10/", "/s", "0/s", "x/s", "10/y", "10/2 d", "1000001/s", ""})
       CPPUNIT_ASSERT_EQUAL(
           std::string("policy.invalid: \"scheduling.throttle\" must be off, or a number of places "
                       "and a span up to 1 d, such as \"10/s\" or \"100/30 s\""),
           refused({{"throttle", word}}));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("policy.invalid: \"scheduling.licences\": 'ansys' is not of the form "
+                    "NAME=AMOUNT, such as gpu=1; amounts are whole numbers"),
+        refused({{"licences", "ansys"}}));
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid: nothing is to be changed"), refused({}));
   }
 
@@ -184,6 +188,7 @@ class AdministrationTest : public testing::ServicesFixture {
     odd.throttle = 3;
     odd.throttle_span = 90'000'000;
     odd.wide_wait = 90'000'000;
+    odd.licences = "ansys=3 matlab=10";
     for (const scheduling::PolicyChoice& choice : {odd, settled_policies()})
       CPPUNIT_ASSERT(changed({}, words_of(choice)) == choice);
     const auto throttle_of = [](const char* word) {

@@ -65,10 +65,13 @@ std::string throttle_word(const PolicyChoice& choice) {
   return std::to_string(choice.throttle) + "/" + (span.starts_with("1 ") ? span.substr(2) : span);
 }
 
+const std::string kNoLicences = "none";
+
+// "ansys=3, matlab=10"
 void read_licences(const Settings& settings, PolicyChoice& choice) {
-  const std::string key = kSection + "licences";
+  const std::string key = kSection + "licences", text = settings.text(key);
   try {
-    choice.licences = rules::NamedAmounts::parse(settings.text(key)).text();
+    choice.licences = text == kNoLicences ? "" : rules::NamedAmounts::parse(text).text();
   } catch (const rules::AmountError& e) {
     throw settings.wrong({key}, "\"" + key + "\": " + e.what());
   }
@@ -161,10 +164,10 @@ const std::vector<PolicySetting>& policy_settings() {
        [](C p) { return exact_duration(p.wide_wait / 1000); }},
       {"licences",
        {.type = T::text,
-        .default_value = "",
-        .doc = "the licences of the pool, which jobs ask for by name: ansys=3, matlab=10"},
+        .default_value = kNoLicences,
+        .doc = "the licences of the pool, which jobs ask for by name: ansys=3, matlab=10; none"},
        read_licences,
-       [](C p) { return p.licences; }},
+       [](C p) { return p.licences.empty() ? kNoLicences : p.licences; }},
   };
   return kSettings;
 }

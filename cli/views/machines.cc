@@ -54,8 +54,8 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
     rows.push_back(
         {{m.name, state_of(m) + (m.requesting ? ", requesting" : ""), age(m.state_since_us, now),
           std::to_string(m.slots_free) + "/" + std::to_string(m.slots), std::to_string(m.cores),
-          format_bytes(m.memory), format_bytes(m.disk), resources_of(m), m.os + " " + m.architecture, owner_of(m),
-          age(m.heard_us, now)},
+          format_bytes(m.memory), format_bytes(m.disk), resources_of(m),
+          m.os + " " + m.architecture, owner_of(m), age(m.heard_us, now)},
          colour_of(m)});
   return list_table({{"NAME", false, 6, 10},
                      {"STATE", false, 6, 9},

@@ -55,8 +55,8 @@ struct MachineFacts {
   std::string architecture;
   uint32_t cores = 1;
   uint32_t slots = 1;
-  uint64_t memory = 0;  // bytes
-  uint64_t disk = 0;    // free, bytes
+  uint64_t memory = 0;            // bytes
+  uint64_t disk = 0;              // free, bytes
   rules::NamedAmounts resources;  // that it offers besides
   std::vector<std::string> gpus;  // each by what programs call it: "0"; as many as "gpu"
   std::string version;

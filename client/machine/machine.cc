@@ -51,8 +51,7 @@ MachineFacts find_facts(const std::string& name, int64_t slots, const std::strin
   return facts;
 }
 
-void add_resources(const rules::NamedAmounts& named, const std::string& root,
-                   MachineFacts* facts) {
+void add_resources(const rules::NamedAmounts& named, const std::string& root, MachineFacts* facts) {
   facts->gpus = find_gpus(root);
   facts->resources = named;
   if (!named.has(kGpu)) facts->resources.set(kGpu, facts->gpus.size());

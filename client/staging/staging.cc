@@ -168,8 +168,7 @@ std::vector<std::string> job_environment(const Assignment& assignment,
     bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
                 variable.starts_with("SUBLET_STATUS=") ||
                 variable.starts_with("SUBLET_CHECKPOINT_DIR=") ||
-                variable.starts_with("SUBLET_RESOURCES=") ||
-                variable.starts_with("SUBLET_GPUS=") ||
+                variable.starts_with("SUBLET_RESOURCES=") || variable.starts_with("SUBLET_GPUS=") ||
                 (!assignment.gpus.empty() && variable.starts_with("CUDA_VISIBLE_DEVICES="));
     if (!ours) out.push_back(variable);
   }

@@ -28,7 +28,8 @@ JobDescription full() {
                 {6, "data/letters 1.txt", false},
                 {0, "grid", false, {true, 7, "out/grid.bin"}}};
   job.outputs = {{"weights", true}, {"log file", false}};
-  job.needs = {"linux", "x86_64", 1, 2, 3, "cores > 1", "cores", rules::NamedAmounts::parse("gpu=2 ansys=1")};
+  job.needs = {"linux", "x86_64",    1,       2,
+               3,       "cores > 1", "cores", rules::NamedAmounts::parse("gpu=2 ansys=1")};
   job.bounds = {1, 2, 3, 4, 5, 6};
   job.priority = -1;
   job.retries = 3;
@@ -134,7 +135,7 @@ void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 
 const Row kReserved[] = {
     {"needs.resources.instances", "needs.resources.instances",
-     [](Job& j) { one(j.needs.resources[0].instances) = "0"; }},
+     [](Job& j) { j.needs.resources[0].instances.length(1); }},
     {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
     {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},

@@ -36,7 +36,7 @@ struct Attempt : Timed {
   uint64_t memory_offered = 0;
   Amounts reserved = {1, 0, 0};
   rules::NamedAmounts named;  // reserved besides, of its machine or the pool's licences
-  uint64_t memory_used = 0;  // of what it has reserved, as last reported; 0 after a restart
+  uint64_t memory_used = 0;   // of what it has reserved, as last reported; 0 after a restart
   bool touched = false;
 };
 

@@ -22,8 +22,7 @@ struct Line {
 
 // The parts of IDLE that may have machines that fit, the most preferred first. Of equal ones the
 // smallest first: what it leaves of the sample falls to the larger ones.
-std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job,
-                                const Ask& needs) {
+std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job, const Ask& needs) {
   const std::vector<double>& preferences = suitability.preferences(*job.demand);
   std::vector<Line> lines;
   for (const auto& kind : suitability.kinds()) {
@@ -43,8 +42,7 @@ std::vector<Line> suiting_lines(const Suitability& suitability, const Job& job,
 // About `count` of the machines with room for `needs`, evenly distributed; one at least, if there
 // is one. 0 < count <= members.
 template <typename Visit>
-void sample(const IdleLine& idle, const Ask& needs, uint64_t count, uint64_t draw,
-            Visit visit) {
+void sample(const IdleLine& idle, const Ask& needs, uint64_t count, uint64_t draw, Visit visit) {
   const auto first_after = [&](uint64_t skipped) {
     return idle.first_after(
         skipped, [&](const IdleBound& bound) { return needs.within(bound); },

@@ -55,8 +55,7 @@ bool Suitability::suits(const MachineKind& kind, const Demand& demand) const {
 }
 
 Suitability::KindKey Suitability::key_of(const MachineKind& kind) {
-  return {kind.os,        kind.architecture, kind.cores,
-          kind.memory_mb, kind.slots,        kind.offers.text()};
+  return {kind.os, kind.architecture, kind.cores, kind.memory_mb, kind.slots, kind.offers.text()};
 }
 
 MachineKind Suitability::kind_of(const MachineRecord& record) {

@@ -49,8 +49,8 @@ inline uint32_t size_of(const Amounts& needs) {
 
 // What jobs ask of a machine's kind.
 struct Demand {
-  Requirements asks;  // without amounts
-  uint32_t size = 0;  // of the amounts
+  Requirements asks;          // without amounts
+  uint32_t size = 0;          // of the amounts
   rules::NamedAmounts named;  // besides
   // The stored text of these amounts is damaged: no machine suits it.
   bool unreadable = false;

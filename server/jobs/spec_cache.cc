@@ -18,7 +18,8 @@ size_t size_of(const SpecRange& range) {
   size_t sum = sizeof range + kPerEntry + spec.name.size() + spec.program.size() +
                spec.submit_folder.size() + spec.submit_host.size() + spec.standard_input.size() +
                spec.needs.os.size() + spec.needs.architecture.size() + spec.needs.require.size() +
-               spec.needs.prefer.size() + spec.needs.resources.text().size() + size_of(spec.arguments) + size_of(spec.environment) +
+               spec.needs.prefer.size() + spec.needs.resources.text().size() +
+               size_of(spec.arguments) + size_of(spec.environment) +
                spec.waits_for.size() * sizeof(JobReference);
   for (const auto& input : range.spec.inputs)
     sum += sizeof input + input.name.size() + input.source.name.size();

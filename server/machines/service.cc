@@ -59,9 +59,8 @@ void MachineService::check_facts(const MachineFacts& facts) const {
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "a machine has 1 to 4,096 cores",
                   "Report the number of cores.", facts.name);
   if (const std::string problem = facts.resources.problem(); !problem.empty())
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "what the machine offers: " + problem, "Correct its setting `resources`.",
-                  facts.name);
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "what the machine offers: " + problem,
+                  "Correct its setting `resources`.", facts.name);
 }
 
 // A machine's certificate is valid only for the machine with its name.
@@ -158,11 +157,10 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
                        "Choose another name with --name.", facts.name);
     }
     if (new_secret) check_left_nothing(turn.pool(), machine);
-    auto answer =
-        turn.apply(scheduling::MachineJoined{machine, facts.name, facts.os, facts.architecture,
-                                             facts.cores, facts.slots, facts.memory, facts.disk,
-                                             facts.resources.text()})
-            .answer;
+    auto answer = turn.apply(scheduling::MachineJoined{
+                                 machine, facts.name, facts.os, facts.architecture, facts.cores,
+                                 facts.slots, facts.memory, facts.disk, facts.resources.text()})
+                      .answer;
     if (!answer.accepted)
       throw Refusal(Refusal::Kind::kNotFound, "machine.unknown",
                     "machine " + std::to_string(machine) + " is not registered",

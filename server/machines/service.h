@@ -30,9 +30,9 @@ struct MachineFacts {
   uint32_t slots = 1;
   uint64_t memory = 0;
   uint64_t disk = 0;
-  std::string version;  // of the client
-  rules::NamedAmounts resources;  // that it offers besides
-  std::string holder;   // "pid 1234", named when a second client is refused
+  std::string version;                 // of the client
+  std::string holder;                  // "pid 1234", named when a second client is refused
+  rules::NamedAmounts resources = {};  // that it offers besides
 };
 
 struct Joined {

@@ -36,6 +36,8 @@ USES = {
     "needs.disk": ('needs = { disk = "1 GB" }', ["--disk", "1 GB"]),
     "needs.require": ('needs = { require = "cores > 1" }', ["--require", "cores > 1"]),
     "needs.prefer": ('needs = { prefer = "memory_mb" }', ["--prefer", "memory_mb"]),
+    "needs.resources": ("needs = { resources = { gpu = 1, ansys = 2 } }",
+                        ["--resource", "gpu=1", "--resource", "ansys=2"]),
     "limits.cpu": ('limits = { cpu = "1 h" }', ["--cpu-limit", "1 h"]),
     "limits.wall": ("limits = { wall = 90 }", ["--wall-limit", "90"]),
     "limits.memory": ('limits = { memory = "1 GiB" }', ["--memory-limit", "1 GiB"]),
@@ -144,8 +146,9 @@ class JobOptions(unittest.TestCase):
         """No limit and no need may be zero, in a file or on the command line."""
         for key, (toml, words) in USES.items():
             if not key.startswith(("limits.", "needs.", "save_deadline")) or \
-                    key in ("needs.os", "needs.architecture", "needs.require", "needs.prefer"):
-                continue  # texts
+                    key in ("needs.os", "needs.architecture", "needs.require", "needs.prefer",
+                            "needs.resources"):
+                continue  # texts and names
             with self.subTest(key):
                 name = key.rpartition(".")[2]
                 bound = r"(above 0|must be between 1 and \d+)"
@@ -165,6 +168,8 @@ class JobOptions(unittest.TestCase):
                       ["--stop-when", "done"], ["--stop-when", "done=0"], ["--stop-when", "never=1"],
                       ["--stop-when", "output=other"], ["--stop-when", "output=../o"],
                       ["--processes-limit", "100001"], ["--memory-limit", "much"],
+                      ["--resource", "gpu"], ["--resource", "gpu=0"], ["--resource", "cores=2"],
+                      ["--resource", "gpu=1", "--resource", "gpu=1"],
                       ["--save-deadline", "soon"], ["--save-deadline", "11 min"], ["--executable", "=x"],
                       ["--count", "3", "--parameter", "index=[1]"], ["--each", "--count", "3"]):
             more = [] if "--count" in words else ["--count", "5"]

@@ -32,6 +32,7 @@ inputs = ["data"]
 stdin = "data"
 environment = { A = "b" }
 outputs = ["made"]
+needs = { resources = { gpu = 2 } }
 [[job]]
 name = "two"
 program = { "linux/x86_64" = "./data", "linux/aarch64" = "./data2" }
@@ -85,6 +86,9 @@ class Page:
         elif kind == "texts by name":
             if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
                 self.problems.append("%s is no object of texts: %r" % (where, value))
+        elif kind == "integers by name":
+            if not isinstance(value, dict) or not all(type(v) is int for v in value.values()):
+                self.problems.append("%s is no object of integers: %r" % (where, value))
         elif kind in BASIC:
             if type(value) not in BASIC[kind]:
                 self.problems.append("%s is no %s: %r" % (where, kind, value))
@@ -151,7 +155,7 @@ class JsonShapes(unittest.TestCase):
     def test_both_ways(self):
         """Each command in the states in which it prints all its fields."""
         self.pool.start_server()
-        self.curly = self.pool.client("curly").start()
+        self.curly = self.pool.client("curly", extra=["--set", "resources=gpu=2"]).start()
         self.pool.wait_machines(1)
         self.submissions()
         self.jobs()

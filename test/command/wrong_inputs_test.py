@@ -113,7 +113,7 @@ COMMAND_LINES = [
      "nothing was changed"),
     ("admin policy --set lease=60", INVALID, "sublet: `lease` cannot be changed while the server "
      "runs; what can: jobs, machines, victims, candidates, half_life, floor, cost, "
-     "initial_priority, turns, charge, drift, throttle, wide_wait; the others are set in "
+     "initial_priority, turns, charge, drift, throttle, wide_wait, licences; the others are set in "
      "server.toml, for the next start of the server"),
     ("admin policy --set floor", USAGE, "sublet: --set: 'floor' has no =; write it as NAME=VALUE, "
      "such as floor=0.25; `sublet admin policy` lists the names"),
@@ -221,7 +221,12 @@ BATCH_FILES = [
     (JOB + "needs = { memory = '2 GX' }\n",
      ":3:20: memory must be a size such as \"2 GiB\" or \"500 MiB\", above 0 and below 9000 TB"),
     (JOB + "needs = { colour = 'red' }\n", ":3:11: unknown key 'colour' in needs; known are os, "
-     "architecture, cores, memory, disk, require, prefer"),
+     "architecture, cores, memory, disk, require, prefer, resources"),
+    (JOB + "needs = { resources = { gpu = 0 } }\n",
+     ":3:31: gpu must be between 1 and 1000000"),
+    (JOB + "needs = { resources = { GPU = 1 } }\n",
+     ":3:23: resources: 'GPU' is not a name: it must begin with a letter a to z, and have at most "
+     "32 of a to z, 0 to 9, _ and -"),
     (JOB + "arguments = ['{ratte}']\nparameters.rate = [1, 2]\n",
      ":3:14: there is no parameter {ratte}; did you mean {rate}?"),
     (JOB + "parameters.rate = []\n", ":3:19: the values of 'rate' must be a list such as [1, 2] "
