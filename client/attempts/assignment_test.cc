@@ -27,6 +27,7 @@ Assignment example() {
   a.uid = 61185;
   a.nonce = {1, 2, 3, 0, 255};
   a.accepted_us = 1'700'000'000'000'000;
+  a.gpus = {"0", "12"};
   return a;
 }
 

@@ -47,6 +47,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_refused_is_not_named);
   CPPUNIT_TEST(what_cannot_be_passed_on_is_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
+  CPPUNIT_TEST(no_two_attempts_have_one_gpu);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
   CPPUNIT_TEST(memory_that_is_needed_is_not_given_away);
@@ -75,12 +76,13 @@ class OrderDeskTest : public CppUnit::TestFixture {
     presence_.away = true;
     DeskSettings settings;
     settings.state_folder = state_.path();
-    settings.facts.slots = 2;
+    settings.facts.slots = slots_;
     settings.facts.cores = 2;
+    settings.facts.gpus = {"0", "2"};
     settings.facts.os = "linux";
     settings.facts.architecture = "x86_64";
     settings.facts.memory = 1000;
-    settings.slot_uids = {-1, -1};
+    settings.slot_uids.assign(slots_, -1);
     settings.outbox_limit = 2;
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
@@ -91,6 +93,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   }
 
   uint64_t memory_least_ = 0;
+  uint32_t slots_ = 2;
   static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
 
   static constexpr const char* kSession = "0123456789abcdef";
@@ -288,6 +291,46 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunError, run(order(3)));
     desk_->forget({1, 1});
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3)));
+  }
+
+  void no_two_attempts_have_one_gpu() {
+    slots_ = 4;
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+    const auto wanting = [](uint64_t job, uint64_t gpus) {
+      RunOrder one = order(job);
+      one.what.job.needs.resources = rules::NamedAmounts({{"gpu", gpus}, {"ansys", 9}});
+      return one;
+    };
+    using Gpus = std::vector<std::string>;
+    CPPUNIT_ASSERT_EQUAL(std::string("it needs 3 gpu, 2 are free"),
+                         answer_to(wanting(1, 3)).reason);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(wanting(1, 1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(wanting(2, 1)));
+    CPPUNIT_ASSERT(accepted_.at(0)->gpus == Gpus{"0"} && accepted_.at(1)->gpus == Gpus{"2"});
+    CPPUNIT_ASSERT(read_assignment(files_, attempt_folder(state_.path(), {2, 1})).gpus ==
+                   Gpus{"2"});
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(wanting(3, 1)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(4)));
+    CPPUNIT_ASSERT(accepted_.at(2)->gpus.empty());
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(wanting(3, 1)));
+    CPPUNIT_ASSERT(accepted_.at(3)->gpus == Gpus{"0"});
+    // The next client knows who has which; those that have ended have none.
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+    desk_->adopt(*accepted_.at(1), true);
+    desk_->adopt(*accepted_.at(3), false);
+    CPPUNIT_ASSERT_EQUAL(kRunLacks, run(wanting(5, 2)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(wanting(5, 1)));
+    CPPUNIT_ASSERT(accepted_.at(4)->gpus == Gpus{"0"});
+    // What cannot be kept is free again.
+    desk_->forget({3, 1});
+    desk_->forget({5, 1});
+    files_.full = true;
+    CPPUNIT_ASSERT_EQUAL(kRunError, run(wanting(6, 1)));
+    files_.full = false;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(wanting(6, 1)));
   }
 
   void a_full_disk_loses_nothing() {

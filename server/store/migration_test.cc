@@ -195,6 +195,8 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(rows(path(), "select distinct job from attempts where started > 0"),
                          rows(path(), "select id from jobs where has_started = 1"));
     CPPUNIT_ASSERT_EQUAL(line(0), rows(path(), "select count(*) from relations"));
+    for (const auto& job : snapshot.jobs) CPPUNIT_ASSERT(job.needs.resources.empty());
+    for (const auto& machine : snapshot.machines) CPPUNIT_ASSERT(machine.resources.empty());
   }
 
   void nothing_of_layout_9_is_lost() {
