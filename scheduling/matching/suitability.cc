@@ -44,14 +44,21 @@ bool allows_platform(std::string_view platforms, std::string_view os,
   return false;
 }
 
+bool Suitability::offers(const MachineKind& kind, const rules::NamedAmounts& named) const {
+  const rules::NamedAmounts& licences = licences_.offered();
+  return std::all_of(named.begin(), named.end(), [&](const rules::NamedAmounts::Pair& asked) {
+    const auto& offered = licences.has(asked.first) ? licences : kind.offers;
+    return asked.second <= offered.of(asked.first);
+  });
+}
+
 bool Suitability::suits(const MachineKind& kind, const Demand& demand) const {
   const Requirements& asks = demand.asks;
   return (asks.os.empty() || asks.os == kind.os) &&
          (asks.architecture.empty() || asks.architecture == kind.architecture) &&
          allows_platform(asks.platforms, kind.os, kind.architecture) &&
          (demand.require ? holds(*demand.require, kind) : asks.require.empty()) &&
-         !demand.unreadable &&
-         (demand.named.empty() || licences_.others_in(demand.named).within(kind.offers));
+         !demand.unreadable && offers(kind, demand.named);
 }
 
 Suitability::KindKey Suitability::key_of(const MachineKind& kind) {

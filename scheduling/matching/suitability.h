@@ -1,7 +1,8 @@
 // Which machines suit which jobs. Machines that no job tells apart, amounts aside, are of one kind;
 // jobs that ask for the same, and for amounts of the same size, are one demand; and demands of one
-// size that the same kinds suit form one group. So there are few groups however many demands
-// differ, and a decision evaluates none.
+// size that ask for the same named amounts, and that the same kinds suit, form one group. What a
+// group asks by name is looked at once for each machine, and licences once for all. So there are
+// few groups however many demands differ, and a decision evaluates none.
 //
 // Private to the brain; owned by the matcher; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_SUITABILITY_H_
@@ -119,6 +120,8 @@ class Suitability {
     return {group.suits, group.size, group.named.text()};
   }
   void ask(Group& group, const rules::NamedAmounts& named) const;
+  // Whether such machines, or the pool, have so much if nobody has reserved any.
+  bool offers(const MachineKind& kind, const rules::NamedAmounts& named) const;
   // Whether machines of this kind meet the demand.
   bool suits(const MachineKind& kind, const Demand& demand) const;
   Group* group_with(const Demand& demand);
