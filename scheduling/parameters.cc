@@ -11,6 +11,8 @@
 namespace sublet::scheduling {
 namespace {
 
+constexpr Micros kDay = 86'400'000'000;
+
 // "" if the name is among the known ones.
 std::string unknown(const std::string& what, const std::string& name,
                     const std::vector<std::string>& known) {
@@ -37,7 +39,6 @@ std::string problem_with(const PolicyChoice& choice) {
   if (!problem.empty()) return problem;
   if (choice.candidates == 0) return "candidates must be positive";
   if (choice.half_life <= 0) return "half_life must be positive";
-  constexpr Micros kDay = 86'400'000'000;
   if (choice.throttle_span <= 0 || choice.throttle_span > kDay)
     return "throttle_span must be positive, and a day at most";
   if (choice.wide_wait < 0) return "wide_wait must not be negative";
@@ -56,6 +57,9 @@ std::string problem_with(const Parameters& parameters) {
   if (parameters.tick <= 0 || parameters.lease <= 0) return "tick and lease must be positive";
   if (parameters.leaving_wait < 0 || parameters.refusal_pause < 0)
     return "leaving_wait and refusal_pause must not be negative";
+  if (parameters.rest_least < 0 || parameters.rest_most < parameters.rest_least ||
+      parameters.rest_most > kDay)
+    return "rest_least must be 0 to rest_most, which must be a day at most";
   if (!(parameters.default_shares > 0)) return "default_shares must be positive";
   return "";
 }

@@ -47,6 +47,10 @@ struct Parameters : PolicyChoice {
   Micros leaving_wait = 60'000'000;  // for an announced checkpoint; then the older one is used
   Micros refusal_pause = 1'000'000;  // a machine that refused gets no order for this long,
                                      // unless it reports itself again
+  // A machine that fails again and again rests, first for the least span, which doubles with each
+  // further failure up to the most; least 0: it does not rest.
+  Micros rest_least = 300'000'000;
+  Micros rest_most = 3'600'000'000;
   bool operator==(const Parameters&) const = default;
 };
 

@@ -59,6 +59,8 @@ Parameters some_parameters(uint32_t bits) {
   // A name may be the machines' or the pool's.
   constexpr const char* kLicences[] = {"", "lic=1", "lic=2", "gpu=1 lic=3", "gpu=2 lic=0"};
   p.licences = kLicences[more_bits / 4096 % std::size(kLicences)];
+  p.rest_least = static_cast<Micros>(more_bits / 4096 % 4) * 5 * kSecond;
+  p.rest_most = p.rest_least + 30 * kSecond;
   return p;
 }
 
@@ -90,15 +92,17 @@ class Player {
       case 9:
         return renewal();
       case 10:
-        return OrderAnswered{a_key(), static_cast<OrderAnswered::Answer>(pick(4)), "why"};
+        return OrderAnswered{a_key(), static_cast<OrderAnswered::Answer>(pick(4)), "why",
+                             pick(2) == 0};
       case 11:
         return OrderAnswered{
             a_key(), refusing_ ? OrderAnswered::Answer::kRefused : OrderAnswered::Answer::kAccepted,
-            ""};
+            "", refusing_ && pick(2) == 0};
       case 12:
       case 13: {
         const AttemptKey key = a_key();
-        if (refusing_) return OrderAnswered{key, OrderAnswered::Answer::kNotDelivered, ""};
+        if (refusing_)
+          return OrderAnswered{key, OrderAnswered::Answer::kNotDelivered, "", pick(4) != 0};
         return AttemptStarted{key, machine_for(key)};
       }
       case 14: {
@@ -529,6 +533,7 @@ void check_invariants(const TestPool& t) {
       const Requirements& n = t.books.jobs.at(start->key.job).needs;
       RC_ASSERT(suits(m.record, n));
       RC_ASSERT(rule.allows(m, n, 0));
+      RC_ASSERT(m.record.failures.rests_until == 0);
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }
@@ -543,6 +548,7 @@ void check_invariants(const TestPool& t) {
     const bool queued = std::count(idle.begin(), idle.end(), m.record.id) == 1;
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
+      RC_ASSERT(m.record.failures.rests_until == 0);
       RC_ASSERT(m.running.size() + (m.promised != 0) < m.record.slots);
       for (const JobRecord* job : placeable)
         RC_ASSERT(!fits(m, job->needs, reserved + kept) ||

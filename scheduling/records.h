@@ -72,6 +72,15 @@ struct AttemptRecord {
   bool operator==(const AttemptRecord&) const = default;
 };
 
+// Failures of a machine itself (Pool::State::judge_machine), without a success since.
+struct MachineFailures {
+  uint32_t count = 0;
+  Micros last = 0;         // when it was last counted
+  std::string reason;      // of the last one
+  Micros rests_until = 0;  // it gets no orders before; 0: it does not rest
+  bool operator==(const MachineFailures&) const = default;
+};
+
 struct MachineRecord {
   MachineId id = 0;
   std::string name;
@@ -85,6 +94,7 @@ struct MachineRecord {
   Micros state_since = 0;
   bool draining = false;       // takes no jobs, by an administrator's word
   std::string resources = {};  // that it offers besides: rules::NamedAmounts::text()
+  MachineFailures failures = {};
   bool operator==(const MachineRecord&) const = default;
 };
 

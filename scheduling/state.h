@@ -86,7 +86,8 @@ struct Pool::State {
     std::string left = {};
     bool started = false;  // its machine says so
     uint64_t memory_peak = 0;
-    JobRange alike = {0, 0};  // AttemptEnded::alike
+    JobRange alike = {0, 0};      // AttemptEnded::alike
+    bool machine_failed = false;  // OrderAnswered::machine_failed, and the job is not at fault
   };
   void place(Job& job, Machine& machine);
   // Gives places to waiting jobs until no waiting job fits an idle machine.
@@ -107,6 +108,8 @@ struct Pool::State {
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);
   void expire(Attempt& attempt);
   void end_attempt(Attempt& attempt, const End& end);
+  // What the end says of its machine.
+  void judge_machine(const Attempt& attempt, const End& end);
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
   // Counts a consecutive refusal; from kRefusalsAtOnce on the job backs off. Returns
   // for how long; 0: it does not.

@@ -116,6 +116,11 @@ std::vector<SettingSpec> server_setting_specs() {
       "delivery that makes no progress");
   add("scheduling.refusal_pause", T::duration, "1 s", 0, 3'600'000,
       "a machine that refused an order gets none for this long");
+  add("scheduling.rest_least", T::duration, "5 min", 0, 86'400'000,
+      "a machine that fails three times in a row gets no orders for this long, and for twice as "
+      "long at each further failure; 0: it does not rest");
+  add("scheduling.rest_most", T::duration, "1 h", 0, 86'400'000,
+      "the longest that a machine rests after failures");
   add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");
   add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");
   add("log.file", T::text, "", 0, 0, "log file; empty: standard error");
@@ -136,6 +141,11 @@ scheduling::Parameters read_parameters(const Settings& s) {
   p.lease = s.duration_ms("scheduling.lease") * 1000;
   p.leaving_wait = s.duration_ms("scheduling.leaving_wait") * 1000;
   p.refusal_pause = s.duration_ms("scheduling.refusal_pause") * 1000;
+  p.rest_least = s.duration_ms("scheduling.rest_least") * 1000;
+  p.rest_most = s.duration_ms("scheduling.rest_most") * 1000;
+  if (p.rest_most < p.rest_least)
+    throw s.wrong({"scheduling.rest_least", "scheduling.rest_most"},
+                  "scheduling.rest_most must not be less than scheduling.rest_least");
   return p;
 }
 

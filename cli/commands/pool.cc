@@ -26,7 +26,8 @@ int run_machines(const std::vector<std::string>& names, Context& context) {
   } else if (machines.empty()) {
     say("no machine has joined the pool; start sublet-client on a workstation");
   } else {
-    print(machines_table(machines, now_us(), context.terminal.columns, context.terminal.colour));
+    print(machines_table(machines, now_us(), context.terminal.columns, context.terminal.colour) +
+          rests_text(machines));
   }
   return 0;
 }

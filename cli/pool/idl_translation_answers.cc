@@ -106,6 +106,9 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
   out.away = m.report.away;
   out.paused = m.report.reason == v1::PRESENCE_PAUSED;
   out.draining = m.draining;
+  out.failures = static_cast<uint64_t>(number_in(m.more, "failures", 0));
+  out.failure = word_in(m.more, "failure");
+  out.rests_until_us = number_in(m.more, "rests_until", 0);
   out.owner_cpu = m.report.owner_cpu;
   out.input_idle_ms = m.report.input_idle;
   out.slots_free = m.report.slots_free;

@@ -224,8 +224,11 @@ struct MachineInfo {
   uint64_t memory = 0;
   uint64_t disk = 0;
   bool away = false;
-  bool paused = false;    // by its owner's own word
-  bool draining = false;  // by an administrator's word
+  bool paused = false;         // by its owner's own word
+  bool draining = false;       // by an administrator's word
+  uint64_t failures = 0;       // of its own, since its last success
+  std::string failure;         // the last of them
+  int64_t rests_until_us = 0;  // it gets no jobs before; 0: it does not rest
   double owner_cpu = 0;
   int64_t input_idle_ms = -1;
   uint32_t slots_free = 0;

@@ -1,5 +1,7 @@
 #include "cli/views/machines.h"
 
+#include <ctime>
+
 #include "base/text.h"
 #include "cli/names.h"
 #include "cli/views/output.h"
@@ -16,9 +18,11 @@ std::string owner_of(const MachineInfo& m) {
   return out;
 }
 
-// A drained machine is busy to the server: it takes no jobs.
+// A drained machine is busy to the server: it takes no jobs. One that rests is idle to it.
 std::string state_of(const MachineInfo& m) {
   const std::string state = machine_state_name(m.state);
+  if (!m.draining && m.rests_until_us != 0)
+    return m.state == kMachineIdle ? "resting" : state + ", resting";
   if (!m.draining) return state;
   return m.state == kMachineBusy ? "drained" : state + ", drained";
 }
@@ -71,6 +75,21 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
                     rows, width, colour);
 }
 
+std::string rests_text(const std::vector<MachineInfo>& machines) {
+  std::string text;
+  for (const MachineInfo& m : machines) {
+    if (m.rests_until_us == 0) continue;
+    const time_t until = m.rests_until_us / 1'000'000;
+    tm here = {};
+    char time_of_day[sizeof "00:00:00"] = "";
+    strftime(time_of_day, sizeof time_of_day, "%H:%M:%S", localtime_r(&until, &here));
+    text += escape_for_terminal(m.name) + " rests until " + time_of_day + ": it failed " +
+            counted(m.failures, "time") + " in a row, last: " + escape_for_terminal(m.failure) +
+            "\n";
+  }
+  return text;
+}
+
 void write_json(JsonWriter& json, const MachineInfo& m) {
   json.begin_object();
   json.field("number", m.number).field("name", m.name).field("state", machine_state_name(m.state));
@@ -82,7 +101,8 @@ void write_json(JsonWriter& json, const MachineInfo& m) {
   write_amounts(json.key("resources"), m.resources);
   write_amounts(json.key("resources_free"), m.resources_free);
   json.field("owner_away", m.away).field("owner_paused", m.paused);
-  json.field("draining", m.draining);
+  json.field("draining", m.draining).field("rests_until_us", m.rests_until_us);
+  json.field("failures", m.failures).field("failure", m.failure);
   json.field("owner_cpu", m.owner_cpu);
   json.field("input_idle_ms", m.input_idle_ms).key("running").begin_array();
   for (const auto& [job, attempt] : m.running)

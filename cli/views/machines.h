@@ -13,6 +13,8 @@ namespace sublet::cli {
 
 std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now_us, size_t width,
                            bool colour);
+// A line for each that rests after failures: until when, by the local clock, and why.
+std::string rests_text(const std::vector<MachineInfo>& machines);
 void write_json(JsonWriter& json, const MachineInfo& machine);
 
 }  // namespace sublet::cli

@@ -1,6 +1,7 @@
 #include "scheduling/books/machine_book.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/matching/matcher.h"
@@ -65,7 +66,7 @@ bool keeps_room(const Machine& machine) {
 // By what it has altogether: what it has at present changes with what its tenants use.
 bool may_keep_promise(const Machine& machine) {
   const MachineRecord& record = machine.record;
-  return !is_gone(machine) && !machine.silent && machine.away && !record.draining &&
+  return !is_gone(machine) && !machine.silent && machine.away && !record.draining && !rests(machine) &&
          amounts_of(machine.promised_to->record.needs)
              .within({record.cores, record.memory, record.disk});
 }
@@ -83,6 +84,8 @@ MachineBook::MachineBook(const Parameters& parameters, Matcher& matcher, Deadlin
                          Changes& changes)
     : lease_(parameters.lease),
       refusal_pause_(parameters.refusal_pause),
+      rest_least_(parameters.rest_least),
+      rest_most_(parameters.rest_most),
       matcher_(matcher),
       due_(due),
       changes_(changes) {}
@@ -118,9 +121,12 @@ void MachineBook::note_promise(Machine& machine) {
 
 void MachineBook::schedule(Machine& machine) {
   Micros next = 0;
+  const auto also = [&next](Micros due) {
+    if (due != 0 && (next == 0 || due < next)) next = due;
+  };
   if (!is_gone(machine) && !machine.silent) next = machine.last_contact + lease_;
-  if (machine.paused_until != 0 && (next == 0 || machine.paused_until < next))
-    next = machine.paused_until;
+  also(machine.paused_until);
+  if (!is_gone(machine)) also(machine.record.failures.rests_until);
   due_.set(machine, next);
 }
 
@@ -148,7 +154,8 @@ Machine* MachineBook::join(const MachineJoined& event) {
               MachineState::kBusy,
               changes_.now(),
               m.record.draining,
-              event.resources};
+              event.resources,
+              m.record.failures};
   matcher_.set_kind(m);
   note_owner(m, false, changes_.now());
   m.silent = false;
@@ -187,11 +194,10 @@ void MachineBook::withdraw(Machine& m) {
 }
 
 bool MachineBook::drain(Machine& m, bool drained) {
-  if (m.record.draining == drained) return false;
+  const bool wakes = !drained && rests(m);
+  if (m.record.draining == drained && !wakes) return false;
   m.record.draining = drained;
-  m.rewritten = true;
-  requeue(m, false);
-  touched_.add(m);
+  set_failures(m, drained ? m.record.failures : MachineFailures());
   return true;
 }
 
@@ -211,6 +217,34 @@ void MachineBook::pause(Machine& machine) {
   schedule(machine);
 }
 
+// As after refusals of a job, the first few may be chance.
+Micros MachineBook::rest_after(uint32_t failures) const {
+  constexpr uint32_t kFailuresAtOnce = 3;
+  if (failures < kFailuresAtOnce) return 0;
+  return std::min(rest_least_ << std::min(failures - kFailuresAtOnce, 16u), rest_most_);
+}
+
+void MachineBook::note_failure(Machine& m, Micros decided, const std::string& reason) {
+  const MachineFailures& before = m.record.failures;
+  if (decided < before.last) return;
+  const uint32_t count = before.count + (before.count < std::numeric_limits<uint32_t>::max());
+  const Micros rest = rest_after(count);
+  set_failures(m, {count, changes_.now(), reason, rest == 0 ? 0 : changes_.now() + rest});
+}
+
+void MachineBook::note_success(Machine& m, Micros decided) {
+  const MachineFailures& before = m.record.failures;
+  if (before.count > 0 && decided >= before.last) set_failures(m, {});
+}
+
+void MachineBook::set_failures(Machine& m, MachineFailures failures) {
+  m.record.failures = std::move(failures);
+  m.rewritten = true;
+  requeue(m, false);
+  schedule(m);
+  touched_.add(m);
+}
+
 void MachineBook::note_slots(Machine& machine, bool freed) {
   requeue(machine, freed);
   touched_.add(machine);
@@ -219,6 +253,10 @@ void MachineBook::note_slots(Machine& machine, bool freed) {
 void MachineBook::check(Machine& m) {
   const Micros now = changes_.now();
   if (m.paused_until != 0 && m.paused_until <= now) m.paused_until = 0;
+  if (rests(m) && m.record.failures.rests_until <= now) {
+    m.record.failures.rests_until = 0;
+    m.rewritten = true;
+  }
   if (!m.silent && m.last_contact + lease_ <= now) m.silent = true;
   requeue(m, false);
   schedule(m);

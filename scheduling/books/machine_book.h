@@ -69,6 +69,8 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine);
 // Whether it could, once others have left: the owner is away, and nothing else is in its way.
 bool may_keep_promise(const Machine& machine);
+// It failed again and again, and gets no orders for now.
+inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }
@@ -90,13 +92,18 @@ class MachineBook {
   Machine* join(const MachineJoined& event);
   void report(Machine& machine, const MachineReported& report);
   void withdraw(Machine& machine);
-  // False: nothing changed.
+  // A machine that is drained no longer does not rest either. False: nothing changed.
   bool drain(Machine& machine, bool drained);
   void note_contact(Machine& machine);
   // What it is promised for, or that it is promised no longer, has changed its room.
   void note_promise(Machine& machine);
   // It refused an order: it gets none for a while, unless it reports itself again.
   void pause(Machine& machine);
+  // An attempt that was decided at that instant could not be started or was lost, through a fault
+  // of the machine; or it has shown that the machine works. What was there already when the machine
+  // last failed says nothing new: several attempts that fail together count once.
+  void note_failure(Machine& machine, Micros decided, const std::string& reason);
+  void note_success(Machine& machine, Micros decided);
   // An attempt began or ended on it (`freed`: it goes to the tail of IDLE).
   void note_slots(Machine& machine, bool freed);
   // Its deadline has been reached.
@@ -115,11 +122,15 @@ class MachineBook {
   // Keeps IDLE in step, and what the machine is promised for.
   void requeue(Machine& machine, bool to_tail);
   void take_from_idle(Machine& machine);
-  // Sets the next deadline: its silence or the end of its pause.
+  // Sets the next deadline: its silence, or the end of its pause or rest.
   void schedule(Machine& machine);
+  Micros rest_after(uint32_t failures) const;
+  void set_failures(Machine& machine, MachineFailures failures);
 
   const Micros lease_;
   const Micros refusal_pause_;
+  const Micros rest_least_;
+  const Micros rest_most_;
   Matcher& matcher_;
   Deadlines& due_;
   Changes& changes_;

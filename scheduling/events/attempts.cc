@@ -43,6 +43,36 @@ std::optional<bool> was_in_vain(const Attempt& attempt, const Pool::State::End& 
       return std::nullopt;
   }
 }
+
+// How long an attempt must run to show that its machine works, however it ends.
+constexpr Micros kRunsWell = 60'000'000;
+
+// Whether the end is a failure of the machine (true) or shows that it works (false).
+// std::nullopt: neither. A program that ends by itself is the job's affair, however it ends; so is
+// one that cannot be started or lacks its inputs, and a running one that vanished with its
+// shepherd, which its job may have killed.
+std::optional<bool> is_failure_of_machine(const Attempt& attempt, const Pool::State::End& end,
+                                          Micros now) {
+  const Micros started = attempt.record.started;
+  switch (end.ended) {
+    case EndReason::kDone:
+    case EndReason::kExit:
+    case EndReason::kSignal:
+    case EndReason::kOutput:
+    case EndReason::kLimit:
+      return false;
+    case EndReason::kRefused:
+      return end.machine_failed ? std::optional(true) : std::nullopt;
+    case EndReason::kLost:
+      return end.started ? std::nullopt : std::optional(true);
+    case EndReason::kStart:
+    case EndReason::kStaging:
+    case EndReason::kSuperseded:
+      return std::nullopt;
+    default:
+      return started != 0 && now - started >= kRunsWell ? std::optional(false) : std::nullopt;
+  }
+}
 }  // namespace
 
 void Pool::State::allocate() {
@@ -160,10 +190,10 @@ void Pool::State::on(const OrderAnswered& event) {
   const bool backs_off =
       attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
   if (!backs_off) machines.pause(machine);
-  const std::string& why = event.reason;
-  end_attempt(*attempt, {EndReason::kRefused, event.answer == Answer::kRefused ? why
-                                              : why.empty()                    ? "not delivered"
-                                                                               : why});
+  End end{EndReason::kRefused, event.reason};
+  if (event.answer == Answer::kNotDelivered && end.reason.empty()) end.reason = "not delivered";
+  end.machine_failed = event.machine_failed && !backs_off;
+  end_attempt(*attempt, end);
 }
 
 Micros backoff_after(uint32_t refusals) {
@@ -214,6 +244,9 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   // kEnded in a renewal: the report of the end is still to come.
   const bool ended = status.state == AttemptState::kEnded;
   advance(*attempt, ended ? AttemptState::kLeaving : status.state);
+  const AttemptRecord& record = attempt->record;
+  if (record.state == AttemptState::kRunning && changes.now() - record.started >= kRunsWell)
+    machines.note_success(*attempt->machine, record.decided);
   return Verdict::kCounts;
 }
 
@@ -311,6 +344,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
                         attempt.machine->record.id, attempt.batch, end.ended, changes.now(),
                         std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost, charge,
                         record.started, record.ready != 0 ? waited_until - record.ready : 0});
+  judge_machine(attempt, end);
   Attempt ended = attempts.close(attempt);
   if (ended.user != nullptr) {
     attempts.settle(ended, charge);
@@ -320,6 +354,18 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
   if (policies.want_indices()) ledger.update_indices();
   changes.add(std::move(ended.record));
+}
+
+void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
+  const auto failure = is_failure_of_machine(attempt, end, changes.now());
+  if (!failure) return;
+  Machine& machine = *attempt.machine;
+  const Micros decided = attempt.record.decided;
+  if (*failure) {
+    machines.note_failure(machine, decided, attempt.record.reason);
+  } else {
+    machines.note_success(machine, decided);
+  }
 }
 
 void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost) {

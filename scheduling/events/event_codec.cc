@@ -178,6 +178,7 @@ void fields(A& a, OrderAnswered& e) {
   fields(a, e.key);
   a.field(e.answer);
   a.field(e.reason);
+  a.tail(e.machine_failed, [&] { a.field(e.machine_failed); });
 }
 template <typename A>
 void fields(A& a, AttemptStarted& e) {
@@ -285,6 +286,14 @@ void later_fields(A& a, Parameters& p) {
   // In an event without the first of these, "fair-share" means what is now called fair-share-1998.
   if (!known && p.job_policy == "fair-share") p.job_policy = "fair-share-1998";
 }
+// The last part of the tail.
+template <typename A>
+void latest_fields(A& a, Parameters& p) {
+  a.tail(true, [&] {
+    a.field(p.rest_least);
+    a.field(p.rest_most);
+  });
+}
 template <typename A>
 void promise_fields(A& a, PolicyChoice& c) {
   a.tail(true, [&] {
@@ -301,6 +310,7 @@ void fields(A& a, ServerStarted& e) {
     a.tail(true, [&] { a.field(e.parameters->candidates); });
     promise_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.parameters->licences); });
+    latest_fields(a, *e.parameters);
   });
 }
 template <typename A>
@@ -348,6 +358,7 @@ void fields(A& a, Anchored& e) {
     for (auto& m : e.machines) a.field(m.promised);
   });
   a.tail(true, [&] { a.field(e.parameters.licences); });
+  latest_fields(a, e.parameters);
 }
 
 template <typename A>

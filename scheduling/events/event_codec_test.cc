@@ -65,7 +65,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               MachineReported{a, flag, a, a},
               MachineWithdrew{a},
               Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag}},
-              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text},
+              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
               AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
@@ -94,11 +94,12 @@ class EventCodecTest : public CppUnit::TestFixture {
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
   // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
-  // `licences`; before attempts had `memory_offered`; and before they had `memory_used`.
+  // `licences`; before attempts had `memory_offered`; before they had `memory_used`; and
+  // before machines rested.
   void older_parameters_are_read() {
-    constexpr size_t kLicences = 8 + 7, kPromises = kLicences + 8 + 8 + 4, kPromised = 8,
-                     kCandidates = kPromises + 8, kThrottle = 8 + 8, kLater = kThrottle + 8 + 1,
-                     kOffer = 8, kUse = 8, kAway = 8;
+    constexpr size_t kRests = 2 * 8, kLicences = kRests + 8 + 7, kPromises = kLicences + 8 + 8 + 4,
+                     kPromised = 8, kLast = kPromises + 8, kThrottle = 8 + 8,
+                     kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
@@ -106,6 +107,7 @@ class EventCodecTest : public CppUnit::TestFixture {
     p.candidates = 5;
     p.wide_wait = 9;
     p.licences = "ansys=3";
+    p.rest_least = 7;
     const auto of = [](const Event& event, size_t less) {
       const std::string bytes = encode_event(event);
       return decode_event(static_cast<uint32_t>(event.index()),
@@ -113,33 +115,36 @@ class EventCodecTest : public CppUnit::TestFixture {
     };
     const Event started = ServerStarted{p};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
-    Parameters as_before = p;
+    Parameters without_rests = p;
+    without_rests.rest_least = Parameters().rest_least;
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kRests)).parameters == without_rests);
+    Parameters as_before = without_rests;
     as_before.licences.clear();
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLicences)).parameters == as_before);
     as_before.wide_wait = Parameters().wide_wait;
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kPromises)).parameters == as_before);
     as_before.candidates = 64;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kCandidates)).parameters == as_before);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast)).parameters == as_before);
     Parameters unthrottled = as_before;
     unthrottled.throttle = 0;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kCandidates + kThrottle)).parameters ==
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast + kThrottle)).parameters ==
                    unthrottled);
     Parameters old;
     old.job_policy = "fair-share-1998";
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kCandidates + kLater)).parameters == old);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast + kLater)).parameters == old);
     const Event set = PolicySet{p, "root"};
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, 0)).choice == p);
-    CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kCandidates)).choice == as_before);
+    CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLast - kRests)).choice == as_before);
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{
           p, {{.machine = 1, .away = true, .away_since = 7, .promised = 6}}, {}, {}, {}};
       for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5});
-      const size_t use = kPromised + kCandidates + kAway + attempts * kUse;
+      const size_t use = kPromised + kLast + kAway + attempts * kUse;
       const Anchored whole = std::get<Anchored>(of(anchor, 0));
       CPPUNIT_ASSERT(whole.parameters == p);
       CPPUNIT_ASSERT_EQUAL(Micros{7}, whole.machines.back().away_since);
       CPPUNIT_ASSERT_EQUAL(JobId{6}, whole.machines.back().promised);
-      const Anchored without_away = std::get<Anchored>(of(anchor, kPromised + kCandidates + kAway));
+      const Anchored without_away = std::get<Anchored>(of(anchor, kPromised + kLast + kAway));
       CPPUNIT_ASSERT(without_away.parameters == as_before);
       CPPUNIT_ASSERT_EQUAL(Micros{0}, without_away.machines.back().away_since);
       CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, use)).parameters == as_before);

@@ -84,6 +84,7 @@ struct OrderAnswered {
   AttemptKey key;
   Answer answer = Answer::kAccepted;
   std::string reason;
+  bool machine_failed = false;  // not accepted through a fault of the machine, not of the job
 };
 struct AttemptStarted {
   AttemptKey key;
@@ -140,7 +141,7 @@ struct SharesSet {
   By by = By::kSettings;
 };
 // An administrator drains the machine: it takes no more jobs, whatever joins or restarts,
-// until it is resumed (`drained` false).
+// until it is resumed (`drained` false). A resumed machine does not rest any more either.
 struct MachineDrained {
   MachineId machine = 0;
   bool drained = true;

@@ -19,7 +19,7 @@ bool may_be_taken(const Attempt& attempt) {
   return attempt.job != nullptr && attempt.user != nullptr &&
          is_at_work(attempt.job->record.state) &&
          precedes(attempt.record.state, AttemptState::kLeaving) && m.promised_to == nullptr &&
-         m.away && !m.silent && !is_gone(m) && !m.record.draining;
+         m.away && !m.silent && !is_gone(m) && !m.record.draining && !rests(m);
 }
 
 // Of one user's, the one that he can do without best: by his own priorities, and of equal ones

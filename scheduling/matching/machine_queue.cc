@@ -16,8 +16,9 @@ uint64_t IdleTraits::id(const Machine& machine) { return machine.record.id; }
 IdleBound IdleTraits::bound(const Machine& machine) { return {machine.place, 1}; }
 
 void MachineQueue::update(Machine& machine, bool to_tail, Micros now) {
-  // A paused machine is idle but must get no orders, so it is not in the queue.
-  const bool idle = state_of(machine) == MachineState::kIdle && machine.paused_until == 0;
+  // One that pauses or rests is idle but must get no orders, so it is not in the queue.
+  const bool idle =
+      state_of(machine) == MachineState::kIdle && machine.paused_until == 0 && !rests(machine);
   IdlePlace& place = machine.place;
   if (place.number != 0 && (!idle || to_tail)) remove(machine);
   if (!idle) return;

@@ -135,7 +135,7 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit, const Ask& needs) {
-  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, resting = 0, paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
       ++drained;
@@ -145,6 +145,8 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
       ++owners;
     } else if (m->running.size() >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
       ++full;
+    } else if (rests(*m)) {
+      ++resting;
     } else if (m->promised_to != nullptr) {
       ++promised;
     } else {
@@ -158,6 +160,7 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
       {promised, "promised to another job"},
       {silent, "silent"},
       {drained, "drained by an administrator"},
+      {resting, "resting after failures"},
       {paused, "pausing after a refusal"}};
   const char* separator = ": ";
   for (const auto& [count, what] : parts) {
@@ -167,6 +170,22 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
     separator = ", ";
   }
   return text;
+}
+
+// "; machine curly rests for 5 min more: it failed 3 times in a row, last: lost (no disk)" of the
+// one that is the first to take jobs again. "": none rests.
+std::string who_rests(const Machines& fit, Micros now) {
+  const Machine* first = nullptr;
+  for (const Machine* m : fit) {
+    if (m->record.draining || !rests(*m)) continue;
+    const auto until = [](const Machine& one) { return one.record.failures.rests_until; };
+    if (first == nullptr || until(*m) < until(*first)) first = m;
+  }
+  if (first == nullptr) return "";
+  const MachineFailures& failures = first->record.failures;
+  return "; machine " + first->record.name + " rests for " +
+         span_text(std::max<Micros>(failures.rests_until - now, 0)) + " more: it failed " +
+         counted(failures.count, "time") + " in a row, last: " + failures.reason;
 }
 
 // The most that the machines of one kind that fit a job have of each.
@@ -404,7 +423,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
            " is promised to it: it starts when others have made room there";
   text += licences.empty() ? "" : all_held(s, licences);
   if (!s.licences.has_left(licences)) return text;
-  text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine});
+  text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +

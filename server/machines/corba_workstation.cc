@@ -131,7 +131,9 @@ class CorbaWorkstation : public Workstation {
     orders.length(last - first);
     for (size_t i = first; i < last; ++i) fill(requests[i], orders[i - first]);
     auto all = [&](OrderAnswered::Answer answer, const std::string& reason) {
-      for (size_t i = first; i < last; ++i) answers.push_back({requests[i].key, answer, reason});
+      const bool failed = answer != OrderAnswered::Answer::kUnknown;
+      for (size_t i = first; i < last; ++i)
+        answers.push_back({requests[i].key, answer, reason, failed});
     };
     try {
       v1::RunAnswers_var replies = client_->run(session_, term_, orders);
@@ -157,7 +159,8 @@ OrderAnswered answer_for(scheduling::AttemptKey key, const v1::RunAnswers& repli
     return {key,
             replies[i].answer == v1::RUN_ACCEPTED ? OrderAnswered::Answer::kAccepted
                                                   : OrderAnswered::Answer::kRefused,
-            std::string(replies[i].reason.in()).substr(0, 1000)};
+            std::string(replies[i].reason.in()).substr(0, 1000),
+            replies[i].answer == v1::RUN_REFUSED_ERROR};
   }
   return {key, OrderAnswered::Answer::kUnknown, "the workstation did not answer this order"};
 }

@@ -439,6 +439,13 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.draining = r.draining;
   out.heard = view.last_contact;
   add_detail(out.more, "attempts", std::to_string(view.running.size()));
+  const scheduling::MachineFailures& failures = r.failures;
+  if (failures.count > 0) {
+    add_detail(out.more, "failures", std::to_string(failures.count));
+    add_detail(out.more, "failure", failures.reason);
+  }
+  if (failures.rests_until > 0)
+    add_detail(out.more, "rests_until", std::to_string(failures.rests_until));
   if (!with_attempts) return;
   out.running.length(view.running.size());
   for (size_t i = 0; i < view.running.size(); ++i) out.running[i] = idl_key(view.running[i]);

@@ -58,7 +58,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "update users set number = (select count(*) from users u where u.name <= users.name)",
       },
       // 12: the policies in force, and what they know of users; what jobs require and prefer of
-      // machines, what these offer besides, and that jobs wait for others.
+      // machines, what these offer besides, and that jobs wait for others; machines that fail.
       {
           "alter table users add column guaranteed bigint not null default 0",
           "alter table users add column drawn double precision not null default 0",
@@ -73,6 +73,10 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table attempts add column preempted_for bigint not null default 0",
           "alter table jobs add column resources text not null default ''",
           "alter table machines add column resources text not null default ''",
+          "alter table machines add column failures bigint not null default 0",
+          "alter table machines add column failed_at bigint not null default 0",
+          "alter table machines add column failure text not null default ''",
+          "alter table machines add column rests_until bigint not null default 0",
       },
   };
   return kSteps;

@@ -197,6 +197,7 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(line(0), rows(path(), "select count(*) from relations"));
     for (const auto& job : snapshot.jobs) CPPUNIT_ASSERT(job.needs.resources.empty());
     for (const auto& machine : snapshot.machines) CPPUNIT_ASSERT(machine.resources.empty());
+    CPPUNIT_ASSERT(snapshot.machines.at(0).failures == scheduling::MachineFailures());
   }
 
   void nothing_of_layout_9_is_lost() {

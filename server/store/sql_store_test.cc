@@ -99,6 +99,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
         {17, 3}, 5, AttemptState::kRunning, EndReason::kNone, "first", 1, 2, 0, 8, 9, 0, 0, 0};
     c.machines[5] =
         MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7, MachineState::kIdle, 3};
+    c.machines[5].failures = {3, 4, "lost", 5};
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
     c.pool = PoolRecord{18, 5, 6, 100, 42, 43};

@@ -12,6 +12,7 @@ using scheduling::BatchRecord;
 using scheduling::ChangeRecord;
 using scheduling::JobRecord;
 using scheduling::JobState;
+using scheduling::MachineFailures;
 using scheduling::MachineRecord;
 using scheduling::MachineState;
 using scheduling::OnNever;
@@ -104,6 +105,10 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::state_since>("state_since"),
         column<&MachineRecord::draining>("draining"),
         column<&MachineRecord::resources>("resources"),
+        column<&MachineRecord::failures, &MachineFailures::count>("failures"),
+        column<&MachineRecord::failures, &MachineFailures::last>("failed_at"),
+        column<&MachineRecord::failures, &MachineFailures::reason>("failure"),
+        column<&MachineRecord::failures, &MachineFailures::rests_until>("rests_until"),
     },
 };
 

@@ -132,7 +132,8 @@ class ConfigurationTest : public CppUnit::TestFixture {
         {"server.handshake", 100, 600'000},         {"server.call_timeout", 100, 600'000},
         {"server.watchdog", 1'000, 3'600'000},      {"scheduling.tick", 100, 86'400'000},
         {"scheduling.lease", 3'000, 3'600'000},     {"scheduling.leaving_wait", 100, 86'400'000},
-        {"scheduling.refusal_pause", 0, 3'600'000},
+        {"scheduling.refusal_pause", 0, 3'600'000}, {"scheduling.rest_least", 0, 86'400'000},
+        {"scheduling.rest_most", 0, 86'400'000},
     };
     for (const auto& [key, lowest, highest] : limits) {
       CPPUNIT_ASSERT_MESSAGE(key, accepts(key, lowest) && !accepts(key, lowest - 1));

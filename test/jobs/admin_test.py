@@ -70,7 +70,7 @@ class Admin(unittest.TestCase):
         self.assertEqual(self.pool.job(waiting)["reason"],
                          "2 machines fit: 1 used by its owner, 1 drained by an administrator")
         self.assertEqual(self.said("resume", "curly"), "curly takes jobs again\n")
-        self.assertEqual(self.said("resume", "curly"), "curly was not drained\n")
+        self.assertEqual(self.said("resume", "curly"), "curly was neither drained nor resting\n")
         self.pool.wait_state(waiting, "done")
         self.assertEqual(self.machines_of(waiting), ["curly"])
 

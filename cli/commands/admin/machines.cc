@@ -26,7 +26,8 @@ std::string drained_text(const MachineInfo& machine, bool changed) {
 }
 
 std::string resumed_text(const MachineInfo& machine, bool changed) {
-  return name_of(machine) + (changed ? " takes jobs again\n" : " was not drained\n");
+  return name_of(machine) +
+         (changed ? " takes jobs again\n" : " was neither drained nor resting\n");
 }
 
 std::string evicted_text(const MachineInfo& machine, uint64_t count) {
@@ -86,7 +87,8 @@ Command drain_command(Arguments& admin) {
 }
 
 Command resume_command(Arguments& admin) {
-  return machine_act(admin, "resume", "Let a drained machine take jobs again", Act::kResume);
+  return machine_act(admin, "resume", "Let a machine that is drained or rests take jobs again",
+                     Act::kResume);
 }
 
 Command evict_command(Arguments& admin) {

@@ -1,0 +1,101 @@
+"""What keeps jobs waiting beside free slots: machines that fail rest."""
+
+import os
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import harness
+
+
+class Rests(unittest.TestCase):
+    def setUp(self):
+        self.pool = harness.Pool()
+        self.addCleanup(self.pool.close)
+
+    def machine(self, name):
+        return [m for m in self.pool.machines() if m["name"] == name][0]
+
+    def client_without_shepherd(self, name):
+        """It can start no job until repair()."""
+        client = self.pool.client(name)
+        client.programs = os.path.join(self.pool.folder, "programs")
+        os.mkdir(client.programs)
+        for program in ("sublet-client", "sublet-loadmon", "sublet-shepherd"):
+            shutil.copy(os.path.join(harness.BIN, program), client.programs)
+        client.start()
+        self.pool.wait_machines(1)
+        self.shepherd = os.path.join(client.programs, "sublet-shepherd")
+        os.rename(self.shepherd, self.shepherd + ".away")
+
+    def repair(self):
+        os.rename(self.shepherd + ".away", self.shepherd)
+
+    def wait_resting(self, name):
+        harness.wait_for(lambda: self.machine(name)["rests_until_us"], name + " to rest")
+
+    def test_a_machine_that_cannot_start_jobs(self):
+        """It rests, also when the server restarts; other machines do its work; an administrator ends it."""
+        self.pool.start_server(["scheduling.rest_least=1 h"])
+        self.client_without_shepherd("curly")
+        job, = self.pool.submit("--", "true")
+        self.wait_resting("curly")
+        machine = self.machine("curly")
+        self.assertEqual((machine["state"], machine["failures"]), ("idle", 3))
+        sentence = r"it failed 3 times in a row, last: \S"
+        status, out, err = self.pool.run("machines")
+        self.assertRegex(out, r"curly +resting ")
+        self.assertRegex(out, r"curly rests until \d\d:\d\d:\d\d: " + sentence)
+        self.assertRegex(self.pool.run("why", job)[1],
+                         "1 machine fits, resting after failures; machine curly rests for 60 min "
+                         "more: " + sentence)
+        self.pool.kill_server()
+        self.pool.wait_serving()
+        self.pool.wait_machines(1)
+        after = self.machine("curly")
+        for field in ("rests_until_us", "failures", "failure"):
+            self.assertEqual(after[field], machine[field])
+        self.pool.client("moe").start()
+        self.pool.wait_state(job, "done")
+        self.assertEqual(self.pool.attempts(job)[-1]["machine_name"], "moe")
+        self.repair()
+        self.pool.clients["moe"].stop()
+        job, = self.pool.submit("--", "true")
+        self.assertIn("resting after failures", self.pool.run("why", job)[1])
+        self.assertEqual(self.pool.run("admin", "resume", "curly")[1],
+                         "curly takes jobs again\n")
+        self.pool.wait_state(job, "done")
+        self.assertEqual((self.machine("curly")["rests_until_us"],
+                          self.machine("curly")["failures"]), (0, 0))
+
+    def test_a_rest_ends(self):
+        """By itself; one success, and the machine starts anew."""
+        self.pool.start_server(["scheduling.rest_least=1 s", "scheduling.rest_most=2 s"])
+        self.client_without_shepherd("curly")
+        job, = self.pool.submit("--", "true")
+        self.wait_resting("curly")
+        self.repair()
+        self.pool.wait_state(job, "done")
+        harness.wait_for(lambda: self.machine("curly")["failures"] == 0, "the failures to be over")
+
+    def test_what_the_job_has_done_does_not_count(self):
+        self.pool.start_server()
+        self.pool.client("curly").start()
+        self.pool.wait_machines(1)
+        jobs = self.pool.submit("--count", 6, "--", "no-such-program")
+        jobs += self.pool.submit("--count", 6, "--", "false")
+        for job in jobs:
+            self.pool.wait_state(job, "failed")
+        self.assertEqual(self.machine("curly")["failures"], 0)
+        for word in ("scheduling.rest_least=2 d", "scheduling.rest_most=1 s"):
+            pool = harness.Pool()
+            self.addCleanup(pool.close)
+            pool.start_server([word], wait=False)
+            self.assertEqual(pool.supervisor.wait(harness.PATIENCE), 2)
+            self.assertIn("scheduling.rest_", pool.log("server"))
+
+
+if __name__ == "__main__":
+    unittest.main()
