@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rules/named_amounts.h"
+#include "scheduling/machine_limits.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
 #include "scheduling/policies/victim_policies.h"
@@ -48,6 +49,7 @@ std::string problem_with(const PolicyChoice& choice) {
   } catch (const rules::AmountError& e) {
     return std::string("licences: ") + e.what();
   }
+  if (!parse_machine_limits(choice.most_per_machine)) return "most_per_machine cannot be read";
   return "";
 }
 

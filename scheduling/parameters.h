@@ -34,6 +34,11 @@ struct PolicyChoice {
   Micros wide_wait = 600'000'000;
   // Of the pool: rules::NamedAmounts::text(). A name that is here is nothing that a machine offers.
   std::string licences = {};
+  // At most so many attempts of one user are on machines at a time; 0: any number.
+  uint64_t most_per_user = 0;
+  // At most so many attempts of all users are on a machine at a time, beside what its owner allows
+  // (MachineLimits::text).
+  std::string most_per_machine = {};
   bool operator==(const PolicyChoice&) const = default;
 };
 

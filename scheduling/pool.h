@@ -58,6 +58,7 @@ struct MachineView {
   Micros last_contact = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  uint64_t places = 1;       // jobs that it takes at a time
   uint64_t memory_used = 0;  // by its jobs, of what they have reserved
   Amounts reserved = {};     // by the live attempts on it
   JobId promised = 0;        // a waiting job for which it keeps room besides; 0: none
@@ -112,7 +113,7 @@ class Pool {
   // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;
   // None: the job is not in the queue (it is not waiting, waits for others, is backing off, its
-  // user is throttled, or an old attempt has not ended), or no machine fits it.
+  // user is throttled or at his limit, or an old attempt has not ended), or no machine fits it.
   std::optional<Outlook> outlook(JobId id, Micros now) const;
 
   struct State;  // scheduling/state.h, private to the brain

@@ -61,6 +61,8 @@ Parameters some_parameters(uint32_t bits) {
   p.licences = kLicences[more_bits / 4096 % std::size(kLicences)];
   p.rest_least = static_cast<Micros>(more_bits / 4096 % 4) * 5 * kSecond;
   p.rest_most = p.rest_least + 30 * kSecond;
+  if (more_bits & 1 << 16) p.most_per_user = 1 + more_bits / (1 << 17) % 4;
+  if (more_bits & 1 << 20) p.most_per_machine = more_bits & 1 << 21 ? "1" : "2 m2=1 m0=3";
   return p;
 }
 
@@ -459,6 +461,26 @@ bool is_throttled(const TestPool& t, const std::string& user) {
   return most != 0 && t.books.users.at(user).placed >= most;
 }
 
+uint64_t attempts_of(const TestPool& t, const std::string& user) {
+  return static_cast<uint64_t>(
+      std::count_if(t.books.attempts.begin(), t.books.attempts.end(), [&](const auto& entry) {
+        return entry.second.state != AttemptState::kEnded &&
+               t.books.jobs.at(entry.first.job).user == user;
+      }));
+}
+
+// The rule of most_per_user and most_per_machine, as some_parameters() may set them.
+bool is_at_limit(const TestPool& t, const std::string& user) {
+  const uint64_t most = t.pool.policy().choice.most_per_user;
+  return most != 0 && attempts_of(t, user) >= most;
+}
+uint64_t most_on(const TestPool& t, const MachineRecord& m) {
+  const std::string& limits = t.pool.policy().choice.most_per_machine;
+  if (limits.empty()) return m.slots;
+  const uint64_t limit = limits == "1" || m.name == "m2" ? 1 : m.name == "m0" ? 3 : 2;
+  return std::min<uint64_t>(limit, m.slots);
+}
+
 bool gave_way_to(const TestPool& t, JobId job) {
   return std::any_of(t.books.attempts.begin(), t.books.attempts.end(),
                      [&](const auto& entry) { return entry.second.preempted_for == job; });
@@ -481,7 +503,7 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
   RC_ASSERT(t.now - job.changed >= policy.choice.wide_wait || under_another ||
             gave_way_to(t, m.promised));
   RC_ASSERT(m.away && !m.record.draining && suits(m.record, job.needs));
-  RC_ASSERT(is_paused(t, m.record.id) || m.running.size() == m.record.slots ||
+  RC_ASSERT(is_paused(t, m.record.id) || m.running.size() >= most_on(t, m.record) ||
             !fits(m, job.needs, reserved) || !rule.allows(m, job.needs, 1));
   RC_ASSERT(rule.may_be_promised(m, job.needs));
 }
@@ -511,7 +533,7 @@ void check_invariants(const TestPool& t) {
     if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now &&
-        relation_of(t, id) == nullptr && !is_throttled(t, job.user))
+        relation_of(t, id) == nullptr && !is_throttled(t, job.user) && !is_at_limit(t, job.user))
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
@@ -534,6 +556,9 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(suits(m.record, n));
       RC_ASSERT(rule.allows(m, n, 0));
       RC_ASSERT(m.record.failures.rests_until == 0);
+      RC_ASSERT(m.running.size() <= most_on(t, m.record));
+      const uint64_t most = t.pool.policy().choice.most_per_user;
+      RC_ASSERT(most == 0 || attempts_of(t, start->user) <= most);
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }
@@ -549,7 +574,7 @@ void check_invariants(const TestPool& t) {
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
       RC_ASSERT(m.record.failures.rests_until == 0);
-      RC_ASSERT(m.running.size() + (m.promised != 0) < m.record.slots);
+      RC_ASSERT(m.running.size() + (m.promised != 0) < most_on(t, m.record));
       for (const JobRecord* job : placeable)
         RC_ASSERT(!fits(m, job->needs, reserved + kept) ||
                   !rule.allows(m, job->needs, 1, kept_for));

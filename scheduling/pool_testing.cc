@@ -82,8 +82,8 @@ struct ToText {
     const PolicyChoice& c = r.choice;
     return line("policy", c.job_policy, c.machine_policy, c.candidates, c.half_life, c.floor,
                 c.cost_cpu, c.initial_priority_zero, c.turns_by_machine, c.charge_all, c.drift,
-                c.throttle, c.throttle_span, c.wide_wait, c.victim_policy, c.licences, r.since,
-                r.by);
+                c.throttle, c.throttle_span, c.wide_wait, c.victim_policy, c.licences,
+                c.most_per_user, c.most_per_machine, r.since, r.by);
   }
   std::string operator()(const StartAttempt& d) const {
     return line("start", d.key, d.machine, d.generation, d.user, d.checkpoint_bytes);

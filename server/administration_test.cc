@@ -161,7 +161,8 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.unknown: `lease` cannot be changed while the server runs; what can: "
                     "jobs, machines, victims, candidates, half_life, floor, cost, "
-                    "initial_priority, turns, charge, drift, throttle, wide_wait, licences"),
+                    "initial_priority, turns, charge, drift, throttle, wide_wait, licences, "
+                    "most_per_user, most_per_machine"),
         refused({{"lease", "30 s"}}));
     for (const char* word : {"10", "10/", "/s", "0/s", "x/s", "10/y", "10/2 d", "1000001/s", ""})
       CPPUNIT_ASSERT_EQUAL(
@@ -172,6 +173,13 @@ class AdministrationTest : public testing::ServicesFixture {
         std::string("policy.invalid: \"scheduling.licences\": 'ansys' is not of the form "
                     "NAME=AMOUNT, such as gpu=1; amounts are whole numbers"),
         refused({{"licences", "ansys"}}));
+    for (const char* word : {"0", "", "x", "4 5", "curly=0", "4 curly"})
+      CPPUNIT_ASSERT_EQUAL(
+          std::string(
+              "policy.invalid: \"scheduling.most_per_machine\" must be off, or a number from "
+              "1 to 1000000 and, for single machines, NAME=NUMBER, such as \"4\" or \"4 "
+              "curly=2\""),
+          refused({{"most_per_machine", word}}));
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid: nothing is to be changed"), refused({}));
   }
 
@@ -189,6 +197,8 @@ class AdministrationTest : public testing::ServicesFixture {
     odd.throttle_span = 90'000'000;
     odd.wide_wait = 90'000'000;
     odd.licences = "ansys=3 matlab=10";
+    odd.most_per_user = 12;
+    odd.most_per_machine = "4 curly=2";
     for (const scheduling::PolicyChoice& choice : {odd, settled_policies()})
       CPPUNIT_ASSERT(changed({}, words_of(choice)) == choice);
     const auto throttle_of = [](const char* word) {

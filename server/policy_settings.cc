@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "job/description.h"
+#include "scheduling/machine_limits.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
 #include "scheduling/policies/victim_policies.h"
@@ -35,7 +36,7 @@ std::string exact_duration(int64_t ms) {
   return parse_duration_ms(text) == ms ? text : std::to_string(ms) + " ms";
 }
 
-constexpr char kNoThrottle[] = "off";
+constexpr char kOff[] = "off";
 
 // "10/s", "100/30 s": places and their span.
 void read_throttle(const Settings& settings, PolicyChoice& choice) {
@@ -43,7 +44,7 @@ void read_throttle(const Settings& settings, PolicyChoice& choice) {
   constexpr int64_t kLongestMs = 86'400'000;
   const std::string key = kSection + "throttle", text = settings.text(key);
   choice.throttle = 0;
-  if (text == kNoThrottle) return;
+  if (text == kOff) return;
   const size_t slash = std::min(text.find('/'), text.size());
   std::string span = text.substr(std::min(slash + 1, text.size()));
   if (!span.empty() && std::isalpha(static_cast<unsigned char>(span.front()))) span = "1 " + span;
@@ -60,7 +61,7 @@ void read_throttle(const Settings& settings, PolicyChoice& choice) {
 }
 
 std::string throttle_word(const PolicyChoice& choice) {
-  if (choice.throttle == 0) return kNoThrottle;
+  if (choice.throttle == 0) return kOff;
   const std::string span = exact_duration(choice.throttle_span / 1000);
   return std::to_string(choice.throttle) + "/" + (span.starts_with("1 ") ? span.substr(2) : span);
 }
@@ -75,6 +76,21 @@ void read_licences(const Settings& settings, PolicyChoice& choice) {
   } catch (const rules::AmountError& e) {
     throw settings.wrong({key}, "\"" + key + "\": " + e.what());
   }
+}
+
+// "4 curly=2"
+void read_machine_limits(const Settings& settings, PolicyChoice& choice) {
+  const std::string key = kSection + "most_per_machine", text = settings.text(key);
+  const auto limits = scheduling::parse_machine_limits(text == kOff ? "" : text);
+  if (!limits || text.empty())
+    throw settings.wrong({key}, "\"" + key +
+                                    "\" must be off, or a number from 1 to 1000000 and, for single "
+                                    "machines, NAME=NUMBER, such as \"4\" or \"4 curly=2\"");
+  choice.most_per_machine = limits->text();
+}
+
+std::string machine_limits_word(const PolicyChoice& choice) {
+  return choice.most_per_machine.empty() ? kOff : choice.most_per_machine;
 }
 
 const std::vector<PolicySetting>& policy_settings() {
@@ -149,7 +165,7 @@ const std::vector<PolicySetting>& policy_settings() {
        [](C p) { return std::string(p.drift ? "true" : "false"); }},
       {"throttle",
        {.type = T::text,
-        .default_value = kNoThrottle,
+        .default_value = kOff,
         .doc = "how many places a user is given within a span at most: 10/s, 100/30 s; off: any "
                "number"},
        read_throttle,
@@ -168,6 +184,23 @@ const std::vector<PolicySetting>& policy_settings() {
         .doc = "the licences of the pool, which jobs ask for by name: ansys=3, matlab=10; none"},
        read_licences,
        [](C p) { return p.licences.empty() ? kNoLicences : p.licences; }},
+      {"most_per_user",
+       {.type = T::integer,
+        .default_value = "0",
+        .min = 0,
+        .max = 1'000'000,
+        .doc = "how many jobs of one user are on machines at a time at most; 0: any number"},
+       [](S s, P p) {
+         p.most_per_user = static_cast<uint64_t>(s.integer("scheduling.most_per_user"));
+       },
+       [](C p) { return std::to_string(p.most_per_user); }},
+      {"most_per_machine",
+       {.type = T::text,
+        .default_value = kOff,
+        .doc = "how many jobs are on a machine at a time at most, beside what its owner allows: 4, "
+               "and for single machines NAME=NUMBER: 4 curly=2; off: what its owner allows"},
+       read_machine_limits,
+       machine_limits_word},
   };
   return kSettings;
 }

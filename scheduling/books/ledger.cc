@@ -28,7 +28,8 @@ Ledger::Ledger(const Parameters& parameters)
       tick_(parameters.tick),
       k1_(decay_per_tick(parameters.tick, parameters.half_life)),
       throttle_(parameters.throttle),
-      throttle_span_(parameters.throttle_span) {}
+      throttle_span_(parameters.throttle_span),
+      most_attempts_(parameters.most_per_user) {}
 
 void Ledger::set_half_life(Micros half_life) { k1_ = decay_per_tick(tick_, half_life); }
 
@@ -84,6 +85,16 @@ void Ledger::set_throttle(uint64_t most, Micros span) {
     if (user.record.placed > 0) resume_span(user);
 }
 
+void Ledger::set_limit(uint64_t most) {
+  most_attempts_ = most;
+  for (auto& [name, user] : users_) check_limit(user);
+}
+
+void Ledger::check_limit(User& user) {
+  user.at_limit = most_attempts_ > 0 && user.attempts >= most_attempts_;
+  note_moved(user);
+}
+
 void Ledger::note_placed(User& user, Micros now) {
   if (throttle_ == 0) return;
   UserRecord& record = user.record;
@@ -119,7 +130,7 @@ void Ledger::end_active(User& user) { active_shares_ -= share_units(user); }
 void Ledger::hold(User& user, int64_t cores) {
   user.held += static_cast<uint64_t>(cores);
   held_ += static_cast<uint64_t>(cores);
-  note_moved(user);
+  check_limit(user);
 }
 
 void Ledger::draw(User& user) {

@@ -34,12 +34,16 @@ struct User : Timed {
   uint64_t yielding = 0;   // cores of those that are giving way to others' jobs
   uint64_t promised = 0;   // cores of places promised to his jobs, counted by Promises alone
   bool throttled = false;  // gets no place before the deadline
+  bool at_limit = false;   // gets none before one of his attempts has ended
   bool touched = false;
   bool moved = false;
   // The job queue's: where his jobs wait, and the last search that has looked at him.
   std::vector<std::unique_ptr<UserLine>> lines;
   uint64_t search = 0;
 };
+
+// Gets no place for now, whatever fits: his jobs stand in no line.
+inline bool is_passed_over(const User& user) { return user.throttled || user.at_limit; }
 
 class Ledger {
  public:
@@ -60,6 +64,8 @@ class Ledger {
   void draw(User& user);
   // PolicyChoice::throttle, from now on.
   void set_throttle(uint64_t most, Micros span);
+  // PolicyChoice::most_per_user, from now on.
+  void set_limit(uint64_t most);
   // A place was given to the user now: it counts for the throttle.
   void note_placed(User& user, Micros now);
   // Ends the spans that are over.
@@ -79,7 +85,7 @@ class Ledger {
   // The user has jobs that wait or run, or has none any more.
   void begin_active(User& user);
   void end_active(User& user);
-  // `cores` more, or fewer, are held by the user's attempts.
+  // `cores` more, or fewer, are held by the user's attempts, whose number has changed.
   void hold(User& user, int64_t cores);
   // The cores in use, divided among the active users in proportion to their shares.
   double due_to(const User& user) const;
@@ -123,6 +129,7 @@ class Ledger {
   void end_restoration();
 
  private:
+  void check_limit(User& user);
   void resume_span(User& user);
   void end_span(User& user);
   bool worth_knowing(const User& user) const;
@@ -135,6 +142,7 @@ class Ledger {
   double k1_;
   uint64_t throttle_;
   Micros throttle_span_;
+  uint64_t most_attempts_;
   Deadlines spans_;  // of the users with places in one
   std::map<std::string, User> users_;
   uint32_t last_number_ = 0;

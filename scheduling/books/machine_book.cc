@@ -58,7 +58,7 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine) {
   if (!may_keep_promise(machine) || machine.paused_until != 0) return false;
   const Job& job = *machine.promised_to;
-  return machine.running.size() < machine.record.slots &&
+  return machine.running.size() < places_of(machine) &&
          Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(
              space_without(machine, {}, {}));
 }
@@ -71,11 +71,16 @@ bool may_keep_promise(const Machine& machine) {
              .within({record.cores, record.memory, record.disk});
 }
 
+uint64_t places_of(const Machine& m) {
+  const uint64_t slots = m.record.slots;
+  return m.limit == 0 ? slots : std::min(slots, m.limit);
+}
+
 MachineState state_of(const Machine& machine) {
   if (is_gone(machine)) return MachineState::kGone;
   if (machine.silent) return MachineState::kSilent;
   const size_t taken = machine.running.size() + (machine.promised_to != nullptr ? 1 : 0);
-  const bool free_slot = taken < machine.record.slots && room_of(machine).cores > 0;
+  const bool free_slot = taken < places_of(machine) && room_of(machine).cores > 0;
   const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
   return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
 }
@@ -86,6 +91,7 @@ MachineBook::MachineBook(const Parameters& parameters, Matcher& matcher, Deadlin
       refusal_pause_(parameters.refusal_pause),
       rest_least_(parameters.rest_least),
       rest_most_(parameters.rest_most),
+      limits_(parse_machine_limits(parameters.most_per_machine).value_or(MachineLimits())),
       matcher_(matcher),
       due_(due),
       changes_(changes) {}
@@ -156,6 +162,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               m.record.draining,
               event.resources,
               m.record.failures};
+  m.limit = limits_.of(event.name);
   matcher_.set_kind(m);
   note_owner(m, false, changes_.now());
   m.silent = false;
@@ -297,6 +304,7 @@ bool MachineBook::restore(const MachineRecord& row) {
   m.due_kind = Timed::Kind::kMachine;
   m.due_id = row.id;
   m.record = row;
+  m.limit = limits_.of(row.name);
   matcher_.set_kind(m);
   m.disk_free = row.disk;
   m.last_contact = changes_.now();
@@ -305,6 +313,17 @@ bool MachineBook::restore(const MachineRecord& row) {
   if (!made && row.state != MachineState::kGone) name->second = row.id;
   schedule(m);
   return true;
+}
+
+void MachineBook::set_limits(const std::string& limits) {
+  limits_ = parse_machine_limits(limits).value_or(MachineLimits());
+  for (auto& [id, m] : machines_) {
+    const uint64_t limit = limits_.of(m.record.name);
+    if (limit == m.limit) continue;
+    m.limit = limit;
+    matcher_.idle().update(m, false, changes_.now());
+    touched_.add(m);
+  }
 }
 
 void MachineBook::emit() {

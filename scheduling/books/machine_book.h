@@ -18,6 +18,7 @@
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
 #include "scheduling/events/events.h"
+#include "scheduling/machine_limits.h"
 #include "scheduling/matching/machine_queue.h"
 #include "scheduling/parameters.h"
 
@@ -37,6 +38,7 @@ struct Machine : Timed {
   uint64_t disk_free = 0;
   Micros last_contact = 0;
   Micros paused_until = 0;    // after a refusal; 0: not paused
+  uint64_t limit = 0;         // of jobs at a time, by the pool's word; 0: any number
   uint32_t registration = 0;  // counts the joins
   // Kept by the attempt book alone: the jobs of the live attempts on it, ascending, what those
   // have reserved, licences of the pool included, and how much memory of that they use.
@@ -71,6 +73,8 @@ bool keeps_room(const Machine& machine);
 bool may_keep_promise(const Machine& machine);
 // It failed again and again, and gets no orders for now.
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
+// How many jobs it takes at a time: what its owner allows, or the pool if that is less.
+uint64_t places_of(const Machine& machine);
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }
@@ -115,6 +119,8 @@ class MachineBook {
 
   // Takes over a stored row. False: its id is not valid.
   bool restore(const MachineRecord& row);
+  // PolicyChoice::most_per_machine, from now on.
+  void set_limits(const std::string& limits);
   // Adds the records of the machines whose state changed, or that must be stored anyway.
   void emit();
 
@@ -131,6 +137,7 @@ class MachineBook {
   const Micros refusal_pause_;
   const Micros rest_least_;
   const Micros rest_most_;
+  MachineLimits limits_;
   Matcher& matcher_;
   Deadlines& due_;
   Changes& changes_;

@@ -292,6 +292,8 @@ void latest_fields(A& a, Parameters& p) {
   a.tail(true, [&] {
     a.field(p.rest_least);
     a.field(p.rest_most);
+    a.field(p.most_per_user);
+    a.field(p.most_per_machine);
   });
 }
 template <typename A>
@@ -407,6 +409,10 @@ void fields(A& a, PolicySet& e) {
   a.tail(true, [&] { a.field(e.choice.candidates); });
   promise_fields(a, e.choice);
   a.tail(true, [&] { a.field(e.choice.licences); });
+  a.tail(true, [&] {
+    a.field(e.choice.most_per_user);
+    a.field(e.choice.most_per_machine);
+  });
 }
 
 template <size_t I = 0>

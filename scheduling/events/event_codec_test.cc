@@ -97,7 +97,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   // `licences`; before attempts had `memory_offered`; before they had `memory_used`; and
   // before machines rested.
   void older_parameters_are_read() {
-    constexpr size_t kRests = 2 * 8, kLicences = kRests + 8 + 7, kPromises = kLicences + 8 + 8 + 4,
+    constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7, kPromises = kLicences + 8 + 8 + 4,
                      kPromised = 8, kLast = kPromises + 8, kThrottle = 8 + 8,
                      kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
     Parameters p;
@@ -108,6 +108,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     p.wide_wait = 9;
     p.licences = "ansys=3";
     p.rest_least = 7;
+    p.most_per_user = 3;
+    p.most_per_machine = "2";
     const auto of = [](const Event& event, size_t less) {
       const std::string bytes = encode_event(event);
       return decode_event(static_cast<uint32_t>(event.index()),
@@ -115,7 +117,10 @@ class EventCodecTest : public CppUnit::TestFixture {
     };
     const Event started = ServerStarted{p};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
-    Parameters without_rests = p;
+    Parameters without_limits = p;
+    without_limits.most_per_user = 0;
+    without_limits.most_per_machine = "";
+    Parameters without_rests = without_limits;
     without_rests.rest_least = Parameters().rest_least;
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kRests)).parameters == without_rests);
     Parameters as_before = without_rests;
@@ -134,7 +139,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast + kLater)).parameters == old);
     const Event set = PolicySet{p, "root"};
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, 0)).choice == p);
-    CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLast - kRests)).choice == as_before);
+    CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLimits)).choice == without_limits);
+    CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLast - (kRests - kLimits))).choice == as_before);
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{
           p, {{.machine = 1, .away = true, .away_since = 7, .promised = 6}}, {}, {}, {}};

@@ -19,7 +19,8 @@ bool may_be_taken(const Attempt& attempt) {
   return attempt.job != nullptr && attempt.user != nullptr &&
          is_at_work(attempt.job->record.state) &&
          precedes(attempt.record.state, AttemptState::kLeaving) && m.promised_to == nullptr &&
-         m.away && !m.silent && !is_gone(m) && !m.record.draining && !rests(m);
+         m.away && !m.silent && !is_gone(m) && !m.record.draining && !rests(m) &&
+         m.running.size() <= places_of(m);
 }
 
 // Of one user's, the one that he can do without best: by his own priorities, and of equal ones
@@ -46,7 +47,7 @@ class Preemption {
   void run() {
     std::vector<std::tuple<double, uint32_t, const User*>> claims;
     for (const auto& [name, user] : s_.ledger.users())
-      if (user.waiting > 0 && !user.throttled)
+      if (user.waiting > 0 && !is_passed_over(user))
         if (const auto claim = policy_.claim(user))
           claims.emplace_back(*claim, user.record.number, &user);
     std::sort(claims.begin(), claims.end());

@@ -49,7 +49,7 @@ UserLine& JobQueue::line_for(Job& job) {
 }
 
 void JobQueue::settle(UserLine& line) {
-  if (line.user->throttled) return leave(line);
+  if (is_passed_over(*line.user)) return leave(line);
   const UserKey key = key_of(line);
   const Amounts& needs = line.jobs.bound().least;
   if (line.stands && key == line.key) {

@@ -24,7 +24,7 @@ struct UserLine : TreeLinks<UserLine, Amounts> {
   // By which it stands in the group: the key, then the user's number and the host.
   UserKey key;
   uint64_t number = 0;
-  bool stands = false;  // in the group; not while the user is throttled
+  bool stands = false;  // in the group; not while the user is passed over
   Amounts least;        // of its jobs
 };
 

@@ -135,7 +135,7 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit, const Ask& needs) {
-  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, resting = 0, paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, limited = 0, resting = 0, paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
       ++drained;
@@ -145,6 +145,8 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
       ++owners;
     } else if (m->running.size() >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
       ++full;
+    } else if (m->running.size() >= places_of(*m)) {
+      ++limited;
     } else if (rests(*m)) {
       ++resting;
     } else if (m->promised_to != nullptr) {
@@ -158,6 +160,7 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
       {owners, owners == 1 ? "used by its owner" : "used by their owners"},
       {full, "full"},
       {promised, "promised to another job"},
+      {limited, limited == 1 ? "at its limit of jobs" : "at their limits of jobs"},
       {silent, "silent"},
       {drained, "drained by an administrator"},
       {resting, "resting after failures"},
@@ -381,6 +384,12 @@ std::string throttled(const User& user, Micros now) {
          std::to_string(std::max<Micros>(user.due - now + 999'999, 0) / 1'000'000) + " s";
 }
 
+// "ann has 2 jobs on machines; the pool allows a user 2 at a time"
+std::string at_limit(const User& user, uint64_t most) {
+  return user.record.name + " has " + counted(user.attempts, "job") +
+         " on machines; the pool allows a user " + std::to_string(most) + " at a time";
+}
+
 }  // namespace
 
 std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked) const {
@@ -417,6 +426,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   const rules::NamedAmounts& licences = job->demand->group->licences;
   if (const std::string few = too_few(s.licences, licences); !few.empty()) return few;
   if (fit.empty()) return text + missing;
+  if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
   if (job->user->throttled) return text + throttled(*job->user, now);
   if (job->promised != nullptr)
     return text + "a place on " + job->promised->record.name +
@@ -458,7 +468,7 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
-  const bool passed_over = job->record.not_before > now || job->user->throttled ||
+  const bool passed_over = job->record.not_before > now || is_passed_over(*job->user) ||
                            !s.licences.has_left(job->demand->group->licences);
   if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;

@@ -432,7 +432,8 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.report.reason = state ? state->reason : 0;
   out.report.owner_cpu = state ? state->owner_cpu : 0;
   out.report.input_idle = state ? state->input_idle_ms : -1;
-  out.report.slots_free = r.slots - std::min<uint32_t>(r.slots, view.running.size());
+  out.report.slots_free =
+      static_cast<CORBA::ULong>(view.places - std::min(view.places, view.running.size()));
   out.state = static_cast<CORBA::ULong>(r.state);
   out.requesting = view.requesting;
   out.state_since = r.state_since;

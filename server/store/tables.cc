@@ -64,6 +64,8 @@ constinit const TableOf<PolicyRow> kPolicy = {
         column<&PolicyRow::choice, &PolicyChoice::throttle_span>("throttle_span"),
         column<&PolicyRow::choice, &PolicyChoice::wide_wait>("wide_wait"),
         column<&PolicyRow::choice, &PolicyChoice::licences>("licences"),
+        column<&PolicyRow::choice, &PolicyChoice::most_per_user>("most_per_user"),
+        column<&PolicyRow::choice, &PolicyChoice::most_per_machine>("most_per_machine"),
         column<&PolicyRow::since>("since"),
         column<&PolicyRow::by>("set_by"),
     },

@@ -113,8 +113,8 @@ COMMAND_LINES = [
      "nothing was changed"),
     ("admin policy --set lease=60", INVALID, "sublet: `lease` cannot be changed while the server "
      "runs; what can: jobs, machines, victims, candidates, half_life, floor, cost, "
-     "initial_priority, turns, charge, drift, throttle, wide_wait, licences; the others are set in "
-     "server.toml, for the next start of the server"),
+     "initial_priority, turns, charge, drift, throttle, wide_wait, licences, "
+     "most_per_user, most_per_machine; the others are set in server.toml, for the next start of the server"),
     ("admin policy --set floor", USAGE, "sublet: --set: 'floor' has no =; write it as NAME=VALUE, "
      "such as floor=0.25; `sublet admin policy` lists the names"),
     ("admin policy fifo --reset", USAGE, "sublet: --reset cannot be used with a policy or --set; "

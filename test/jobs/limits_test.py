@@ -1,6 +1,8 @@
-"""What keeps jobs waiting beside free slots: machines that fail rest."""
+"""What keeps jobs waiting beside free slots: machines that fail rest, and users and machines have
+limits."""
 
 import os
+import pwd
 import shutil
 import sys
 import unittest
@@ -95,6 +97,56 @@ class Rests(unittest.TestCase):
             pool.start_server([word], wait=False)
             self.assertEqual(pool.supervisor.wait(harness.PATIENCE), 2)
             self.assertIn("scheduling.rest_", pool.log("server"))
+
+
+class Limits(unittest.TestCase):
+    def test_of_users_and_machines(self):
+        """They change while jobs run, and outlast a restart of the server."""
+        me = pwd.getpwuid(os.geteuid()).pw_name
+        pool = harness.Pool()
+        self.addCleanup(pool.close)
+        pool.start_server(["scheduling.most_per_user=2"])
+        pool.client("curly", slots=2).start()
+        pool.client("moe", slots=2).start()
+        pool.wait_machines(2)
+        gate = os.path.join(pool.folder, "gate")
+        jobs = pool.submit("--count", 8, "--", "sh", "-c",
+                           "until test -e %s; do sleep 0.02; done" % gate)
+
+        def running():
+            return [job for job in jobs if pool.job_state(job) == "running"]
+
+        def wait_running(count):
+            harness.wait_for(lambda: len(running()) == count, "%d jobs to run" % count)
+        wait_running(2)
+        self.assertIn("%s has 2 jobs on machines; the pool allows a user 2 at a time" % me,
+                      pool.run("why", jobs[-1])[1])
+        said = pool.sublet("admin", "policy", "--set", "most_per_user=0", "--set",
+                           "most_per_machine=moe=1 2")
+        self.assertEqual((said["parameters"]["most_per_user"],
+                          said["parameters"]["most_per_machine"]), ("0", "2 moe=1"))
+        wait_running(3)
+        self.assertIn("2 machines fit: 1 full, 1 at its limit of jobs; ",
+                      pool.run("why", jobs[-1])[1])
+        self.assertEqual(sorted((m["name"], m["slots_free"]) for m in pool.machines()),
+                         [("curly", 0), ("moe", 0)])
+        pool.kill_server()
+        pool.wait_serving()
+        harness.wait_for(lambda: all(m["owner_away"] for m in pool.machines()),
+                         "the machines to report")
+        late, = pool.submit("--", "true")
+        self.assertEqual((len(running()), pool.job_state(late)), (3, "waiting"))
+        for words, complaint in ((["most_per_machine=moe"], "NAME=NUMBER"),
+                                 (["most_per_user=-1"], "a whole number from 0 to 1000000")):
+            status, out, err = pool.run("admin", "policy", "--set", *words)
+            self.assertEqual((status, out), (3, ""), err)
+            self.assertIn(complaint, err)
+        pool.sublet("admin", "policy", "--reset")
+        self.assertEqual(len(running()), 3)
+        with open(gate, "w"):
+            pass
+        for job in jobs + [late]:
+            pool.wait_state(job, "done")
 
 
 if __name__ == "__main__":
