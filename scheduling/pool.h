@@ -101,7 +101,9 @@ class Pool {
   std::vector<std::string> requesting() const;  // hosts, head first
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;
-  size_t groups() const;  // of live jobs, by the kinds of machine that suit them
+  uint64_t limited_batches(
+      const std::string& user) const;  // of his: Submitted::at_most, unfinished
+  size_t groups() const;               // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
   const PolicyRecord& policy() const;
   // One sentence about a live job: why it has no machine, who holds it, or how long
@@ -113,7 +115,8 @@ class Pool {
   // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;
   // None: the job is not in the queue (it is not waiting, waits for others, is backing off, its
-  // user is throttled or at his limit, or an old attempt has not ended), or no machine fits it.
+  // user is throttled, he or its batch is at the limit, or an old attempt has not ended), or no
+  // machine fits it.
   std::optional<Outlook> outlook(JobId id, Micros now) const;
 
   struct State;  // scheduling/state.h, private to the brain

@@ -163,7 +163,8 @@ class Player {
     const bool stops = newest > 1 && conditional_.insert(newest).second;
     if (!stops && pick(3) == 0) return BatchOpened{a_user()};
     Submitted s{stops ? newest : 1, a_user(), "desk" + std::to_string(pick(3)), {}};
-    if (stops) s.stop_when = condition();
+    if (stops && pick(3) != 0) s.stop_when = condition();
+    if (stops) s.at_most = pick(3);
     for (uint32_t n = 1 + pick(4); n > 0; --n) {
       Submitted::Job job;
       if (pick(3) == 0) job.needs.memory = uint64_t{1 + pick(12)} << 28;
@@ -474,6 +475,18 @@ bool is_at_limit(const TestPool& t, const std::string& user) {
   const uint64_t most = t.pool.policy().choice.most_per_user;
   return most != 0 && attempts_of(t, user) >= most;
 }
+uint64_t attempts_of(const TestPool& t, BatchId batch) {
+  return static_cast<uint64_t>(
+      std::count_if(t.books.attempts.begin(), t.books.attempts.end(), [&](const auto& entry) {
+        return entry.second.state != AttemptState::kEnded &&
+               t.books.jobs.at(entry.first.job).batch == batch;
+      }));
+}
+uint64_t most_of(const TestPool& t, BatchId batch) {
+  const auto found = t.books.batches.find(batch);
+  const uint64_t most = found == t.books.batches.end() ? 0 : found->second.at_most;
+  return most == 0 ? std::numeric_limits<uint64_t>::max() : most;
+}
 uint64_t most_on(const TestPool& t, const MachineRecord& m) {
   const std::string& limits = t.pool.policy().choice.most_per_machine;
   if (limits.empty()) return m.slots;
@@ -533,7 +546,8 @@ void check_invariants(const TestPool& t) {
     if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now &&
-        relation_of(t, id) == nullptr && !is_throttled(t, job.user) && !is_at_limit(t, job.user))
+        relation_of(t, id) == nullptr && !is_throttled(t, job.user) && !is_at_limit(t, job.user) &&
+        attempts_of(t, job.batch) < most_of(t, job.batch))
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
@@ -559,6 +573,8 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(m.running.size() <= most_on(t, m.record));
       const uint64_t most = t.pool.policy().choice.most_per_user;
       RC_ASSERT(most == 0 || attempts_of(t, start->user) <= most);
+      const BatchId batch = t.books.jobs.at(start->key.job).batch;
+      RC_ASSERT(attempts_of(t, batch) <= most_of(t, batch));
       RC_ASSERT(has_room_for(
           m, {reserved.cores, n.memory > 0 ? reserved.memory : 0, n.disk > 0 ? reserved.disk : 0}));
     }

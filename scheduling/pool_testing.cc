@@ -49,8 +49,8 @@ struct ToText {
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
-                r.state, r.state_since, r.draining, r.resources, r.failures.count,
-                r.failures.last, r.failures.reason, r.failures.rests_until);
+                r.state, r.state_since, r.draining, r.resources, r.failures.count, r.failures.last,
+                r.failures.reason, r.failures.rests_until);
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,
@@ -66,7 +66,7 @@ struct ToText {
   }
   std::string operator()(const BatchRecord& r) const {
     return line("batch", r.id, r.stop_when.done, r.stop_when.failed, r.stop_when.output, r.done,
-                r.failed, r.stopped_by);
+                r.failed, r.stopped_by, r.at_most);
   }
   std::string operator()(const RelationRecord& r) const {
     std::string text = line("relation", r.jobs.first, r.jobs.count, r.on_never, r.lost_by,
@@ -153,7 +153,7 @@ struct Writer {
   }
   void operator()(const BatchRecord& r) const {
     once("batch " + std::to_string(r.id));
-    demand(r.stop_when.is_set(), "a batch without a condition");
+    demand(r.stop_when.is_set() || r.at_most > 0, "a batch without a condition or limit");
     demand(books.batches[r.id].stopped_by == 0, "a stopped batch changed");
     books.batches[r.id] = r;
   }

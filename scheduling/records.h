@@ -156,13 +156,14 @@ struct ChangeRecord {
   EndReason ended = EndReason::kNone;
 };
 
-// A batch with a stop condition, and the counts it depends on.
+// A batch with a stop condition, and the counts it depends on, or with a limit.
 struct BatchRecord {
   BatchId id = 0;
   StopWhen stop_when;
   uint64_t done = 0;  // of its jobs
   uint64_t failed = 0;
   JobId stopped_by = 0;  // the job whose end stopped it; 0: it has not stopped
+  uint64_t at_most = 0;  // of its jobs are on machines at a time; 0: any number
   bool operator==(const BatchRecord&) const = default;
 };
 

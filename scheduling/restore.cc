@@ -156,6 +156,7 @@ class Restorer {
     }
     if (!s_.attempts.restore(valid, *m, job, record))
       return complain(name_of(row.key) + " is left out: its job has another live one");
+    if (record != nullptr) s_.jobs.note_begin(record->batch);
     if (record == nullptr)
       complain(name_of(row.key) +
                " continues, but its job is not stored: it is charged to no user");

@@ -10,6 +10,7 @@
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
+#include "job/at_most.h"
 #include "job/check.h"
 
 namespace sublet::cli {
@@ -365,6 +366,11 @@ BatchPlan parse_batch(std::string_view text, const std::string& file, const std:
         [&](auto& m) {
           r.each_member(r.expect(m, TomlKind::table), "[batch]",
                         {{"name", [&](auto& v) { plan.name = r.text(v, kNameMax); }},
+                         {"at_most",
+                          [&](auto& v) {
+                            plan.at_most =
+                                static_cast<uint64_t>(r.integer(v, 1, int64_t{kLargestAtMost}));
+                          }},
                          {"never_satisfied", [&](auto& v) { plan.on_never = read_on_never(r, v); }},
                          {"stop_when", [&](auto& v) {
                             plan.stop_when = read_stop_when(r, v);

@@ -50,6 +50,7 @@ struct BatchPlan {
   StopWhen stop_when = {};
   std::vector<PlannedJob> jobs = {};
   OnNever on_never = OnNever::kHold;
+  uint64_t at_most = 0;  // of its jobs are on machines at a time; 0: any number
   uint64_t job_count() const;
 };
 

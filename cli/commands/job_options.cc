@@ -14,6 +14,7 @@
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
 #include "cli/transfer/standard_input.h"
+#include "job/at_most.h"
 #include "job/check.h"
 
 namespace sublet::cli {
@@ -290,6 +291,8 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   plan.name = job.what.name;
   for (const std::string& word : o.stop_when) add_stop_condition(word, &plan.stop_when);
   plan.on_never = on_never_option(o.never_satisfied);
+  if (o.at_most != JobOptions::kNotGiven)
+    plan.at_most = number_option<uint64_t>("--at-most", o.at_most, 1, int64_t{kLargestAtMost});
   plan.jobs = told_apart(job);
   check("--after", find_references(&plan).error);
   for (const char* condition : {"done", "failed", "output"})
@@ -366,6 +369,7 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "default) or remove",
            "WHAT");
   a.words("--never-satisfied", {"hold", "remove"});
+  a.option("--at-most", &o->at_most, "how many of the jobs may be on machines at a time", "N");
   a.option("--count", &o->count, "an array of N jobs; {index} stands for 0, 1, ...", "N");
   a.option("--parameter", &o->parameters,
            "an array with a job for each combination of the values; VALUES as in a batch file: "

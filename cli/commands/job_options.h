@@ -32,6 +32,7 @@ struct JobOptions {
   std::string network;
   std::vector<std::string> after, after_any, after_start;
   std::string never_satisfied;
+  int64_t at_most = kNotGiven;
   int64_t count = -1;  // -1: not given
   std::vector<std::string> parameters;
   std::string table;

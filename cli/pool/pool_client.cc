@@ -2,6 +2,7 @@
 
 #include "cli/pool/corba_pool.h"
 #include "cli/pool/idl_translation.h"
+#include "job/at_most.h"
 
 namespace sublet::cli {
 
@@ -53,12 +54,13 @@ void PoolClient::set_unreachable_ms(int ms) { remote_->patience.unreachable_ms =
 
 uint64_t PoolClient::open_batch(const RequestId& request, const std::string& name,
                                 const std::string& submit_host, const StopWhen& stop_when,
-                                OnNever on_never) {
+                                OnNever on_never, uint64_t at_most) {
   v1::BatchDescription batch{};
   batch.name = to_string(name);
   batch.submit_host = to_string(submit_host);
   Details more = details_of(stop_when);
   if (on_never != OnNever::kHold) more.emplace_back(kNeverSatisfied, on_never_name(on_never));
+  if (at_most > 0) more.emplace_back(kAtMost, std::to_string(at_most));
   to_idl(more, batch.more);
   return remote_->call(
       [&] { return remote_->scheduler->open_batch(octets_of<v1::RequestId>(request), batch); });

@@ -45,7 +45,8 @@ class PoolClient : public SpoolCalls, public LogCalls {
   void set_unreachable_ms(int ms);
 
   uint64_t open_batch(const RequestId& request, const std::string& name,
-                      const std::string& submit_host, const StopWhen& stop_when, OnNever on_never);
+                      const std::string& submit_host, const StopWhen& stop_when, OnNever on_never,
+                      uint64_t at_most);
   void append(uint64_t batch, uint64_t number, const std::vector<JobDescription>& jobs);
   void append_array(uint64_t batch, uint64_t number, const JobDescription& job, uint64_t first,
                     uint64_t count);

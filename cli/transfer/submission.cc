@@ -189,15 +189,16 @@ void check_plan(const BatchPlan& plan) {
 Submitted Submission::run(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
   const bool single = plan.jobs.size() == 1 && plan.jobs[0].count == 0 &&
                       plan.jobs[0].inputs.empty() && plan.jobs[0].what.inputs.empty() &&
-                      !plan.stop_when.is_set() && plan.on_never == OnNever::kHold;
+                      !plan.stop_when.is_set() && plan.on_never == OnNever::kHold &&
+                      plan.at_most == 0;
   if (!single) return outcome_.committed(submit_batch(pool, plan, files));
   begin_commit();
   return outcome_.committed(submit_single(pool, plan.jobs[0].what));
 }
 
 IdRange Submission::submit_batch(PoolClient& pool, const BatchPlan& plan, InputFiles& files) {
-  const uint64_t batch =
-      pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when, plan.on_never);
+  const uint64_t batch = pool.open_batch(random_id(), plan.name, host_name(), plan.stop_when,
+                                         plan.on_never, plan.at_most);
   pool_ = &pool;
   outcome_.batch_opened(batch);
   pool.set_unreachable_ms(kServerRestartMs);

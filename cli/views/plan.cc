@@ -100,6 +100,8 @@ std::string plan_text(const BatchPlan& plan, const InputFiles& files, const Term
          (plan.stop_when.is_set()
               ? "the rest would be removed when " + stop_words(plan.stop_when) + "\n"
               : "") +
+         (plan.at_most > 0 ? "at most " + std::to_string(plan.at_most) + " would run at a time\n"
+                           : "") +
          (plan.on_never == OnNever::kRemove ? "what can never run would be removed\n" : "");
 }
 
@@ -112,6 +114,7 @@ std::string plan_json(const BatchPlan& plan, const InputFiles& files) {
     json.key("stop_when");
     write_json(json, plan.stop_when);
   }
+  if (plan.at_most > 0) json.field("at_most", plan.at_most);
   if (plan.on_never != OnNever::kHold) json.field("never_satisfied", on_never_name(plan.on_never));
   json.key("jobs").begin_array();
   for (const PlannedJob& job : plan.jobs) write_job(json, job);

@@ -81,6 +81,7 @@ Job& JobBook::adopt(JobRecord record) {
   ++job.user->jobs;
   if (const auto it = batches_.find(job.record.batch); it != batches_.end()) {
     job.batch = &it->second;
+    if (job.batch->jobs.empty() && job.batch->record.at_most > 0) ++job.user->limited_batches;
     job.batch->jobs.insert(id);
   }
   job.waits_for = relations_.of(id);
@@ -246,14 +247,23 @@ void JobBook::ask_memory(Job& job, uint64_t memory) {
   touch(job);
 }
 
-void JobBook::open_batch(BatchId id, const StopWhen& stop_when) {
+void JobBook::open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most) {
   Batch& batch = batches_[id];
-  batch.record = {id, stop_when, 0, 0, 0};
+  batch.record = {id, stop_when, 0, 0, 0, at_most};
   touch(batch);
 }
 
+void JobBook::note_begin(BatchId id) {
+  if (const auto it = batches_.find(id); it != batches_.end()) ++it->second.attempts;
+}
+
+void JobBook::note_end(BatchId id) {
+  if (const auto it = batches_.find(id); it != batches_.end()) --it->second.attempts;
+}
+
 bool JobBook::restore(const BatchRecord& row) {
-  if (row.id == 0 || !row.stop_when.is_set() || batches_.contains(row.id)) return false;
+  const bool has_purpose = row.stop_when.is_set() || row.at_most > 0;
+  if (row.id == 0 || !has_purpose || batches_.contains(row.id)) return false;
   batches_[row.id].record = row;
   return true;
 }
@@ -309,7 +319,9 @@ void JobBook::erase_final() {
 void JobBook::forget_batch_of(Job& job) {
   if (job.batch == nullptr) return;
   job.batch->jobs.erase(job.record.id);
-  if (job.batch->jobs.empty()) batches_.erase(job.record.batch);
+  if (!job.batch->jobs.empty()) return;
+  if (job.batch->record.at_most > 0) --job.user->limited_batches;
+  batches_.erase(job.record.batch);
 }
 
 }  // namespace sublet::scheduling

@@ -1,6 +1,6 @@
-// The job book: the live jobs, arrays among them, and the batches with a stop condition. It
-// owns their records and states, counts them for users and hosts, and tells the matcher which
-// of them wait for a machine.
+// The job book: the live jobs, arrays among them, and the batches with a stop condition or limit.
+// It owns their records and states, counts them for users and hosts, and tells the matcher which of
+// them wait for a machine.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_BOOKS_JOB_BOOK_H_
@@ -32,12 +32,18 @@ struct Host;
 struct Machine;
 struct UserLine;
 
-// A batch with a stop condition, while it has live jobs.
+// A batch with a stop condition or a limit, while it has live jobs.
 struct Batch {
   BatchRecord record;
-  std::set<JobId> jobs;  // record ids of the live ones
+  uint64_t attempts = 0;  // live ones, including those of removed jobs
+  std::set<JobId> jobs;   // record ids of the live ones
   bool touched = false;
 };
+
+// None of its jobs gets a place before one of its attempts has ended.
+inline bool is_full(const Batch& batch) {
+  return batch.record.at_most > 0 && batch.attempts >= batch.record.at_most;
+}
 
 // The deadline of a job that backs off after refusals is JobRecord::not_before.
 struct Job : Timed {
@@ -46,7 +52,7 @@ struct Job : Timed {
   Host* host = nullptr;
   Demand* demand = nullptr;
   UserLine* line = nullptr;        // where it is queued; null: it is not queued
-  Batch* batch = nullptr;          // null: its batch has no stop condition
+  Batch* batch = nullptr;          // null: its batch has no stop condition or limit
   Dependent* waits_for = nullptr;  // others; null: for none, or not any more
   Machine* promised = nullptr;     // kept for it (matching/promises.h); null: none
   LinePlace place;
@@ -116,7 +122,10 @@ class JobBook {
   void touch(Job& job) { touched_.add(job); }
 
   // ---- batches ----
-  void open_batch(BatchId id, const StopWhen& stop_when);
+  void open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most);
+  // An attempt of a job of this batch begins, or has ended; its user's lines are settled anew.
+  void note_begin(BatchId id);
+  void note_end(BatchId id);
   void touch(Batch& batch) { touched_batches_.add(batch); }
 
   // ---- restoring ----

@@ -66,7 +66,8 @@ bool keeps_room(const Machine& machine) {
 // By what it has altogether: what it has at present changes with what its tenants use.
 bool may_keep_promise(const Machine& machine) {
   const MachineRecord& record = machine.record;
-  return !is_gone(machine) && !machine.silent && machine.away && !record.draining && !rests(machine) &&
+  return !is_gone(machine) && !machine.silent && machine.away && !record.draining &&
+         !rests(machine) &&
          amounts_of(machine.promised_to->record.needs)
              .within({record.cores, record.memory, record.disk});
 }

@@ -106,6 +106,7 @@ void Pool::State::place(Job& job, Machine& m) {
   std::string why = why_first(job, m);
   matcher.promises().forget(job);
   const AttemptRecord& record = attempts.open(job, m, std::move(why)).record;
+  jobs.note_begin(job.record.batch);
   if (policies.job->wants_grants()) ledger.grant(*job.user);
   if (policies.job->wants_draws()) ledger.draw(*job.user);
   ledger.note_placed(*job.user, changes.now());
@@ -346,6 +347,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
                         record.started, record.ready != 0 ? waited_until - record.ready : 0});
   judge_machine(attempt, end);
   Attempt ended = attempts.close(attempt);
+  jobs.note_end(ended.batch);
   if (ended.user != nullptr) {
     attempts.settle(ended, charge);
     if (ended.user->attempts == 0) ledger.note_loss(*ended.user);

@@ -104,7 +104,8 @@ void fields(A& a, Submitted& e) {
                                       [](auto& job) { return !job.needs.prefer.empty(); });
   const bool has_resources = std::any_of(e.jobs.begin(), e.jobs.end(),
                                          [](auto& job) { return !job.needs.resources.empty(); });
-  const bool has_last = has_relations || has_prefer || has_resources;
+  const bool has_at_most = e.at_most > 0;
+  const bool has_last = has_relations || has_prefer || has_resources || has_at_most;
   const bool has_later = has_require || has_last;
   a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
     a.field(e.stop_when.done);
@@ -119,12 +120,13 @@ void fields(A& a, Submitted& e) {
     a.field(e.on_never);
     for (auto& job : e.jobs) dependences(a, job.after);
   });
-  a.tail(has_prefer || has_resources, [&] {
+  a.tail(has_prefer || has_resources || has_at_most, [&] {
     for (auto& job : e.jobs) a.field(job.needs.prefer);
   });
-  a.tail(has_resources, [&] {
+  a.tail(has_resources || has_at_most, [&] {
     for (auto& job : e.jobs) a.field(job.needs.resources);
   });
+  a.tail(has_at_most, [&] { a.field(e.at_most); });
 }
 template <typename A>
 void fields(A& a, BatchOpened& e) {

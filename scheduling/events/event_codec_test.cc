@@ -27,6 +27,7 @@ class EventCodecTest : public CppUnit::TestFixture {
     event.stop_when = {1, 2, "key.txt"};
     event.jobs[0].after = {{{3, 4}, After::kEnded}, {{9, 1}, After::kStarted}};
     event.on_never = OnNever::kRemove;
+    event.at_most = 11;
     const Event decoded = decode_event(Event(event).index(), encode_event(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -59,7 +60,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                           a,
                           {{{a, b}, After(b % 5)}, {}}}},
                         {a, b, text},
-                        OnNever(b % 3)},
+                        OnNever(b % 3),
+                        a},
               BatchOpened{text},
               MachineJoined{a, text, text, text, b, b, a, a, text},
               MachineReported{a, flag, a, a},
@@ -97,9 +99,9 @@ class EventCodecTest : public CppUnit::TestFixture {
   // `licences`; before attempts had `memory_offered`; before they had `memory_used`; and
   // before machines rested.
   void older_parameters_are_read() {
-    constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7, kPromises = kLicences + 8 + 8 + 4,
-                     kPromised = 8, kLast = kPromises + 8, kThrottle = 8 + 8,
-                     kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
+    constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7,
+                     kPromises = kLicences + 8 + 8 + 4, kPromised = 8, kLast = kPromises + 8,
+                     kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;

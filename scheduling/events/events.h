@@ -33,6 +33,7 @@ struct Submitted {
   std::vector<Job> jobs;
   StopWhen stop_when = {};
   OnNever on_never = OnNever::kHold;
+  uint64_t at_most = 0;  // of these jobs are on machines at a time; 0: any number
 };
 // Reserves a batch id.
 struct BatchOpened {

@@ -11,7 +11,8 @@ void Pool::State::on(const Submitted& event) {
   changes.answer().first_job = changes.counters().next_job;
   jobs.expect(event.jobs.size());
   changes.expect(2 * event.jobs.size() + 8);
-  if (event.stop_when.is_set()) jobs.open_batch(event.batch, event.stop_when);
+  if (event.stop_when.is_set() || event.at_most > 0)
+    jobs.open_batch(event.batch, event.stop_when, event.at_most);
   std::vector<Dependent*> dependents;
   uint32_t index = 0;
   for (const Submitted::Job& wanted : event.jobs) {

@@ -29,6 +29,9 @@ class LimitsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_leaving_counts);
   CPPUNIT_TEST(a_lower_limit_ends_nothing);
   CPPUNIT_TEST(a_machine_takes_so_many_at_a_time);
+  CPPUNIT_TEST(a_batch_has_so_many_at_a_time);
+  CPPUNIT_TEST(a_large_job_of_a_batch_blocks_no_other);
+  CPPUNIT_TEST(a_restored_batch_keeps_its_limit);
   CPPUNIT_TEST(restored_at_the_limit);
   CPPUNIT_TEST(limits_of_machines_are_read);
   CPPUNIT_TEST(a_user_at_his_limit_costs_nothing);
@@ -104,6 +107,74 @@ class LimitsTest : public CppUnit::TestFixture {
     t.apply(MachineJoined{moe, "larry", "linux", "x86_64", 3, 3, 8ull << 30, 100ull << 30});
     t.report(moe, true);
     CPPUNIT_ASSERT_EQUAL(size_t{3}, running(t, moe).size());
+  }
+
+  static JobId submit_limited(TestPool& t, const std::vector<Submitted::Job>& jobs,
+                              uint64_t at_most, const std::string& user = "ann") {
+    const BatchId batch = t.apply(BatchOpened()).answer.batch;
+    return t.apply(Submitted{batch, user, "desk", jobs, {}, OnNever::kHold, at_most})
+        .answer.first_job;
+  }
+
+  // An array and a single job together; the user's other jobs run beside them.
+  void a_batch_has_so_many_at_a_time() {
+    TestPool t;
+    t.join("curly", 8);
+    Submitted::Job array;
+    array.count = 5;
+    const JobId first = submit_limited(t, {array, {}}, 2);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2}));
+    CPPUNIT_ASSERT_EQUAL(std::string("its batch has 2 jobs on machines, and at most 2 at a time"),
+                         t.pool.why(4, t.now));
+    CPPUNIT_ASSERT(!t.pool.outlook(4, t.now));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.limited_batches("ann"));
+    t.submit("ann", 2);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 7, 8}));
+    submit_limited(t, {array}, 1);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, t.pool.limited_batches("ann"));
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 7, 8, 9}));
+    // What is removed holds its place until it has left.
+    const AttemptKey second = t.key(2);
+    t.apply(JobsRemoved{{2}});
+    CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(3));
+    t.apply(AttemptEnded{second, 1, EndReason::kRemoved, ""});
+    CPPUNIT_ASSERT_EQUAL(MachineId{1}, t.machine_of(3));
+    for (const JobId job : {1, 3, 4, 5, 6}) {
+      CPPUNIT_ASSERT_EQUAL(MachineId{1}, t.machine_of(job));
+      t.end(job, EndReason::kDone);
+    }
+    CPPUNIT_ASSERT(is_final(t.state(first)));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.limited_batches("ann"));
+  }
+
+  // No machine lies idle because the first job of a batch does not fit it.
+  void a_large_job_of_a_batch_blocks_no_other() {
+    TestPool t;
+    t.join("curly", 2);
+    Submitted::Job large, small;
+    large.needs.memory = 1ull << 40;
+    submit_limited(t, {large, small, small, large}, 1);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{2}));
+    t.end(2, EndReason::kDone);
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{3}));
+  }
+
+  void a_restored_batch_keeps_its_limit() {
+    TestPool t;
+    t.join("curly", 4);
+    submit_limited(t, std::vector<Submitted::Job>(4), 2);
+    const AttemptKey first = t.key(1);
+    t.apply(JobsRemoved{{1}});  // it counts until it has left
+    Pool restored{Parameters()};
+    CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, restored.limited_batches("ann"));
+    for (Pool* pool : {&t.pool, &restored}) {
+      pool->apply(ServerStarted(), t.now);
+      pool->apply(MachineReported{1, true, 0, 100ull << 30}, t.now);
+      CPPUNIT_ASSERT(pool->attempt(3) == nullptr);
+      pool->apply(AttemptEnded{first, 1, EndReason::kRemoved, ""}, t.now);
+      CPPUNIT_ASSERT(pool->attempt(3) != nullptr && pool->attempt(4) == nullptr);
+    }
   }
 
   void restored_at_the_limit() {

@@ -36,20 +36,25 @@ UserKey JobQueue::key_of(const UserLine& line) const {
 UserLine& JobQueue::line_for(Job& job) {
   Group* group = job.demand->group;
   const uint32_t host = policies_.job->turns_by_host() ? job.host->index : 0;
+  const bool limited = job.batch != nullptr && job.batch->record.at_most > 0;
+  const Batch* batch = limited ? job.batch : nullptr;
   auto& lines = job.user->lines;
   for (const auto& line : lines)
-    if (line->group == group && line->host == host) return *line;
+    if (line->group == group && line->host == host && line->batch == batch) return *line;
   lines.push_back(std::make_unique<UserLine>());
   UserLine& line = *lines.back();
   line.user = job.user;
   line.group = group;
   line.host = host;
+  line.batch = batch;
+  line.batch_id = limited ? batch->record.id : 0;
   line.number = uint64_t{job.user->record.number} << 32 | host;
   return line;
 }
 
 void JobQueue::settle(UserLine& line) {
-  if (is_passed_over(*line.user)) return leave(line);
+  const bool full = line.batch != nullptr && is_full(*line.batch);
+  if (full || is_passed_over(*line.user)) return leave(line);
   const UserKey key = key_of(line);
   const Amounts& needs = line.jobs.bound().least;
   if (line.stands && key == line.key) {
@@ -147,6 +152,7 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& sp
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
+    if (!line->stands) continue;  // its batch is full
     if (!line->group->suits[machine.kind->index]) continue;
     if (!has_named(*line->group, space.named)) continue;
     if (host && line->host != *host) continue;

@@ -37,7 +37,8 @@ class JobQueue {
   // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
   void take(Job& job);
-  // The user's key may have changed, or whether he is passed over: then none of his jobs is found.
+  // The user's key may have changed, or whether he is passed over, or a batch of his
+  // is full: then none of these jobs is found.
   void rekey(User& user);
   // The keys of all users with jobs in these groups may have changed. O(lines), if their order has
   // not.
@@ -60,7 +61,7 @@ class JobQueue {
  private:
   UserKey key_of(const UserLine& line) const;
   UserLine& line_for(Job& job);
-  // The line's jobs, its user's key, or whether he is passed over, have changed.
+  // The line's jobs, its user's key, or whether it may stand, have changed.
   void settle(UserLine& line);
   void leave(UserLine& line);
   // Whether what the group's jobs ask by name is among these, which a machine has, and left in the

@@ -6,26 +6,30 @@
 
 #include <cstdint>
 
+#include "scheduling/hashed.h"
 #include "scheduling/matching/job_line.h"
 #include "scheduling/policies/user_key.h"
 
 namespace sublet::scheduling {
 
+struct Batch;
 struct Group;
 struct User;
 
-// One user's waiting jobs of one group (and of one host, with JobPolicy::turns_by_host); deleted
-// when it becomes empty.
+// One user's waiting jobs of one group (and of one host, with JobPolicy::turns_by_host; those of a
+// batch with a limit apart); deleted when it becomes empty.
 struct UserLine : TreeLinks<UserLine, Amounts> {
   User* user = nullptr;
   Group* group = nullptr;
   uint32_t host = 0;
+  const Batch* batch = nullptr;  // with a limit; null: of batches without
   JobLine jobs;
-  // By which it stands in the group: the key, then the user's number and the host.
+  // By which it stands in the group: the key, then the user's number and the host, and the batch.
   UserKey key;
   uint64_t number = 0;
-  bool stands = false;  // in the group; not while the user is passed over
-  Amounts least;        // of its jobs
+  uint64_t batch_id = 0;  // of `batch`; 0: null
+  bool stands = false;    // in the group; not while the user is passed over or the batch is full
+  Amounts least;          // of its jobs
 };
 
 struct UserLineTraits {
@@ -34,9 +38,10 @@ struct UserLineTraits {
   static UserLine& links(UserLine& line) { return line; }
   static const UserLine& links(const UserLine& line) { return line; }
   static bool before(const UserLine& a, const UserLine& b) {
-    return a.key != b.key ? a.key < b.key : a.number < b.number;
+    if (a.key != b.key) return a.key < b.key;
+    return a.number != b.number ? a.number < b.number : a.batch_id < b.batch_id;
   }
-  static uint64_t id(const UserLine& line) { return line.number; }
+  static uint64_t id(const UserLine& line) { return hashed(line.batch_id) ^ line.number; }
   static Amounts bound(const UserLine& line) { return line.least; }
   static Amounts join(const Amounts& a, const Amounts& b) { return scheduling::least(a, b); }
 };

@@ -92,6 +92,12 @@ std::vector<MachineId> Pool::idle() const {
 
 uint64_t Pool::waiting() const { return state_->jobs.waiting(); }
 
+uint64_t Pool::limited_batches(const std::string& user) const {
+  const auto& users = state_->ledger.users();
+  const auto found = users.find(user);
+  return found == users.end() ? 0 : found->second.limited_batches;
+}
+
 size_t Pool::groups() const { return state_->matcher.suitability().groups().size(); }
 
 const PolicyRecord& Pool::policy() const { return state_->policy; }

@@ -135,7 +135,8 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit, const Ask& needs) {
-  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, limited = 0, resting = 0, paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, limited = 0, resting = 0,
+           paused = 0;
   for (const Machine* m : fit) {
     if (m->record.draining) {
       ++drained;
@@ -390,6 +391,12 @@ std::string at_limit(const User& user, uint64_t most) {
          " on machines; the pool allows a user " + std::to_string(most) + " at a time";
 }
 
+// "its batch has 2 jobs on machines, and at most 2 at a time"
+std::string full(const Batch& batch) {
+  return "its batch has " + counted(batch.attempts, "job") + " on machines, and at most " +
+         std::to_string(batch.record.at_most) + " at a time";
+}
+
 }  // namespace
 
 std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked) const {
@@ -427,6 +434,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (const std::string few = too_few(s.licences, licences); !few.empty()) return few;
   if (fit.empty()) return text + missing;
   if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
+  if (job->batch != nullptr && is_full(*job->batch)) return text + full(*job->batch);
   if (job->user->throttled) return text + throttled(*job->user, now);
   if (job->promised != nullptr)
     return text + "a place on " + job->promised->record.name +
@@ -469,7 +477,9 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
   const bool passed_over = job->record.not_before > now || is_passed_over(*job->user) ||
-                           !s.licences.has_left(job->demand->group->licences);
+                           !s.licences.has_left(job->demand->group->licences) ||
+
+                           (job->batch != nullptr && is_full(*job->batch));
   if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
   const Machines fit = fitting(in_the_pool(s), job->record.needs, job->demand->group->suits,

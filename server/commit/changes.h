@@ -36,6 +36,7 @@ struct BatchRow {
   uint64_t count = 0;
   StopWhen stop_when = {};  // as submitted
   OnNever on_never = OnNever::kHold;
+  uint64_t at_most = 0;  // of its jobs are on machines at a time; 0: any number
 };
 
 // One append of an open batch: encoded SpecRanges.

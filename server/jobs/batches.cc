@@ -103,6 +103,7 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
                   "Shorten it.", "batch");
   const std::string key = request_key(caller.uid, request);
   std::string arguments = batch.name + "\n" + batch.submit_host;
+  if (batch.at_most > 0) arguments += "\nat most " + std::to_string(batch.at_most);
   if (batch.on_never != OnNever::kHold) arguments += "\n" + on_never_name(batch.on_never);
   if (const StopWhen& when = batch.stop_when; when.is_set())
     arguments +=
@@ -115,9 +116,9 @@ BatchId JobService::open_batch(const Caller& caller, const std::string& request,
       return;
     }
     id = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
-    turn.changes().batches[id] =
-        BatchRow{id,         caller.uid, caller.user, batch.name,      batch.submit_host, false,
-                 turn.now(), 0,          0,           batch.stop_when, batch.on_never};
+    turn.changes().batches[id] = BatchRow{
+        id,         caller.uid, caller.user, batch.name,      batch.submit_host, false,
+        turn.now(), 0,          0,           batch.stop_when, batch.on_never,    batch.at_most};
     turn.remember(key, digest, std::to_string(id));
   });
   return id;
@@ -216,6 +217,17 @@ void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, B
     }
 }
 
+// Each of them is looked at when a place is given to the user.
+void JobService::check_limited_batches(Turn& turn, const BatchRow& batch) {
+  constexpr uint64_t kMostLimited = 100;
+  if (batch.at_most == 0 || turn.pool().limited_batches(batch.user) < kMostLimited) return;
+  throw Refusal(Refusal::Kind::kLimitExceeded, "batch.at_most",
+                "100 unfinished batches of " + batch.user + " have an `at_most` already",
+                "Wait until one of them has ended, put the jobs into one batch, or leave `at_most` "
+                "out.",
+                "batch " + std::to_string(batch.id));
+}
+
 void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                            std::pair<JobId, uint64_t>* range) {
   std::vector<SpecRange> specs;
@@ -225,6 +237,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                   "Append some first.", "batch " + std::to_string(batch.id));
   check_inputs(turn, specs, batch.id);
   refusing([&] { check_stop_when(batch.stop_when, specs); });
+  check_limited_batches(turn, batch);
   check_needs(turn.pool(), specs);
   Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
   scheduling::Submitted event{batch.id,
@@ -234,9 +247,10 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                               brain_form(batch.stop_when),
                               brain_form(batch.on_never)};
   add_brain_jobs(specs, event);
-  const auto count = [](uint64_t sum, const auto& job) { return sum + job.count; };
-  *range = {turn.apply(event).answer.first_job,
-            std::accumulate(event.jobs.begin(), event.jobs.end(), uint64_t{0}, count)};
+  const auto add = [](uint64_t sum, const auto& job) { return sum + job.count; };
+  const uint64_t count = std::accumulate(event.jobs.begin(), event.jobs.end(), uint64_t{0}, add);
+  if (batch.at_most < count) event.at_most = batch.at_most;
+  *range = {turn.apply(event).answer.first_job, count};
   add_specs(specs, range->first, turn.changes());
   batch.committed = true;
   batch.touched = turn.now();

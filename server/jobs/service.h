@@ -25,6 +25,7 @@ struct BatchRequest {
   std::string submit_host;
   StopWhen stop_when = {};
   OnNever on_never = OnNever::kHold;
+  uint64_t at_most = 0;  // 0: any number
 };
 
 // The outputs of a job, in the order of upload; all from one attempt, whose end says
@@ -111,6 +112,7 @@ class JobService {
   BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
   std::vector<PartRow> parts_in(Turn& turn, BatchId id);
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
+  void check_limited_batches(Turn& turn, const BatchRow& batch);
   void commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                  std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;

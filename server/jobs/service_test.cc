@@ -29,6 +29,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(states_narrow_what_is_controlled);
   CPPUNIT_TEST(a_priority_is_set_once);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
+  CPPUNIT_TEST(limited_batches_are_few);
   CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
@@ -354,6 +355,22 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(-7, archive_->job(first + 49)->job.priority);
     CPPUNIT_ASSERT_EQUAL(-7, jobs_->show(ann_, first + 40).row.job.priority);
     CPPUNIT_ASSERT_EQUAL(1, jobs_->show(ann_, first + 40).spec.priority);
+  }
+
+  // One whose limit is no limit does not count, nor one that has ended.
+  void limited_batches_are_few() {
+    const auto submit = [&](uint64_t jobs, uint64_t at_most) {
+      const BatchRequest request{"b", "desk", {}, OnNever::kHold, at_most};
+      const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), request);
+      jobs_->append(ann_, batch, 0, std::vector<SpecRange>(jobs, job()));
+      return jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    };
+    const JobId first = submit(3, 2);
+    submit(2, 2);
+    for (int i = 1; i < 100; ++i) submit(2, 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.at_most"), code([&] { submit(2, 1); }));
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first, 3));
+    submit(2, 1);
   }
 
   void conditions_are_checked_and_kept() {

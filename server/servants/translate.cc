@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "job/at_most.h"
 #include "job/idl/eviction.h"
 #include "job/stop_when.h"
 #include "server/refusal.h"
@@ -83,7 +84,8 @@ BatchRequest from_idl(const v1::BatchDescription& d) {
                 "BatchDescription.from");
   return refusing([&] {
     const Details more = sublet::from_idl(d.more);
-    return BatchRequest{d.name.in(), d.submit_host.in(), read_stop_when(more), read_on_never(more)};
+    return BatchRequest{d.name.in(), d.submit_host.in(), read_stop_when(more), read_on_never(more),
+                        read_at_most(more)};
   });
 }
 

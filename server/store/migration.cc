@@ -68,6 +68,8 @@ const std::vector<std::vector<std::string>>& steps() {
           "update jobs set has_started = 1 where exists (select 1 from attempts where "
           "attempts.job = jobs.id and attempts.started > 0)",
           "alter table batches add column on_never integer not null default 1",
+          "alter table batches add column at_most bigint not null default 0",
+          "alter table stops add column at_most bigint not null default 0",
           "alter table users add column placed bigint not null default 0",
           "alter table users add column placed_since bigint not null default 0",
           "alter table attempts add column preempted_for bigint not null default 0",

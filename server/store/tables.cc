@@ -141,6 +141,7 @@ constinit const TableOf<BatchRow> kBatches = {
         column<&BatchRow::stop_when, &sublet::StopWhen::failed>("stop_failed"),
         column<&BatchRow::stop_when, &sublet::StopWhen::output>("stop_output"),
         column<&BatchRow::on_never>("on_never").up_to(sublet::OnNever::kRemove),
+        column<&BatchRow::at_most>("at_most"),
     },
 };
 
@@ -155,6 +156,7 @@ constinit const TableOf<BatchRecord> kStops = {
         column<&BatchRecord::done>("done"),
         column<&BatchRecord::failed>("failed"),
         column<&BatchRecord::stopped_by>("stopped_by"),
+        column<&BatchRecord::at_most>("at_most"),
     },
 };
 

@@ -132,9 +132,16 @@ class JobOptions(unittest.TestCase):
             self.assertEqual((plan["stop_when"], plan["jobs"]),
                              (in_file["stop_when"], in_file["jobs"]), key)
 
+    def test_at_most(self):
+        in_file = self.planned(self.write_batch('[batch]\nat_most = 2\n[[job]]\nprogram = "x"\n'
+                                                'count = 5\n'))
+        plan = self.planned("--at-most", "2", "--count", "5", "--", "x")
+        self.assertEqual((plan["at_most"], plan["jobs"]), (2, in_file["jobs"]))
+        self.assertEqual(in_file["at_most"], 2)
+
     def test_options_do_not_go_with_a_file(self):
         batch = self.write_batch('[[job]]\nprogram = "x"\n')
-        for _, words in list(USES.values()) + list(STOPS.values()):
+        for _, words in [*USES.values(), *STOPS.values(), ("", ["--at-most", "2"])]:
             words = words[:words.index("--")] if "--" in words else words
             if not words or not words[0].startswith("--") or words == ["--even-so"]:
                 continue  # the program and its arguments; what may be said of a whole file

@@ -22,6 +22,7 @@ TASK = """
 name = "b"
 stop_when = { done = 1, failed = 3, output = "made" }
 never_satisfied = "remove"
+at_most = 2
 [defaults]
 program = "sh"
 arguments = ["-c", "touch made", "{rate}"]

@@ -1,6 +1,7 @@
 """What keeps jobs waiting beside free slots: machines that fail rest, and users and machines have
 limits."""
 
+import json
 import os
 import pwd
 import shutil
@@ -106,9 +107,9 @@ class Limits(unittest.TestCase):
         pool = harness.Pool()
         self.addCleanup(pool.close)
         pool.start_server(["scheduling.most_per_user=2"])
-        pool.client("curly", slots=2).start()
-        pool.client("moe", slots=2).start()
-        pool.wait_machines(2)
+        for count, name in enumerate(("curly", "moe")):  # the first two jobs get the first one
+            pool.client(name, slots=2).start()
+            pool.wait_machines(count + 1)
         gate = os.path.join(pool.folder, "gate")
         jobs = pool.submit("--count", 8, "--", "sh", "-c",
                            "until test -e %s; do sleep 0.02; done" % gate)
@@ -147,6 +148,47 @@ class Limits(unittest.TestCase):
             pass
         for job in jobs + [late]:
             pool.wait_state(job, "done")
+
+    def test_of_a_batch(self):
+        pool = harness.Pool()
+        self.addCleanup(pool.close)
+        pool.start_server()
+        pool.client("curly", slots=4).start()
+        pool.wait_machines(1)
+        gate = os.path.join(pool.folder, "gate")
+        program = ["sh", "-c", "until test -e %s; do sleep 0.02; done" % gate]
+        jobs = pool.submit("--at-most", 2, "--count", 4, "--", *program)
+        batch = os.path.join(pool.folder, "batch.toml")
+        with open(batch, "w") as file:
+            file.write('[batch]\nat_most = 1\n[defaults]\nprogram = "sh"\narguments = %s\n'
+                       '[[job]]\n[[job]]\n' % json.dumps(program[1:]))
+        jobs += pool.submit(batch)
+
+        def states():
+            return [pool.job_state(job) for job in jobs]
+        expected = ["running"] * 2 + ["waiting"] * 2 + ["running", "waiting"]
+        harness.wait_for(lambda: states() == expected, "three jobs to run")
+        self.assertIn("its batch has 2 jobs on machines, and at most 2 at a time",
+                      pool.run("why", jobs[3])[1])
+        pool.kill_server()
+        pool.wait_serving()
+        harness.wait_for(lambda: all(m["owner_away"] for m in pool.machines()),
+                         "the machine to report")
+        pool.wait_state(pool.submit("--", "true")[0], "done")
+        self.assertEqual(states(), expected)
+        with open(gate, "w"):
+            pass
+        for job in jobs:
+            pool.wait_state(job, "done")
+        spans = [(pool.attempts(job)[0]["decided_us"], pool.attempts(job)[0]["finished_us"])
+                 for job in jobs]
+        for group, most in ((spans[:4], 2), (spans[4:], 1)):
+            for decided, _ in group:
+                self.assertLessEqual(sum(a <= decided < b for a, b in group), most)
+        for word in ("0", "1000001"):
+            status, out, err = pool.run("submit", "--at-most", word, "--", "true")
+            self.assertEqual((status, out), (2, ""), err)
+            self.assertIn("--at-most must be between 1 and 1000000", err)
 
 
 if __name__ == "__main__":
