@@ -457,6 +457,92 @@ class StartsInOrder {
   std::set<JobId> checked_;
 };
 
+// The rule of failing machines, restated over the attempts that have ended (and the orders that
+// were answered): a machine rests from its third failure in a row on.
+class Failures {
+ public:
+  explicit Failures(const Parameters& p) : least_(p.rest_least), most_(p.rest_most) {}
+
+  // Before the event is applied.
+  void expect(const TestPool& t, const Event& event) {
+    machine_failed_ = false;
+    const auto* answer = std::get_if<OrderAnswered>(&event);
+    if (answer == nullptr || !answer->machine_failed) return;
+    const auto job = t.books.jobs.find(answer->key.job);
+    machine_failed_ =
+        job != t.books.jobs.end() && (is_final(job->second.state) || job->second.refusals < 2);
+  }
+  void check(const TestPool& t, const Event& event) {
+    for (const Record& record : t.last.records)
+      if (const auto* attempt = std::get_if<AttemptRecord>(&record);
+          attempt != nullptr && attempt->state == AttemptState::kEnded)
+        note_end(*attempt, t.now, event);
+    note_running(t, event);
+    const auto* drained = std::get_if<MachineDrained>(&event);
+    for (const auto& [id, machine] : t.books.machines) {
+      Machine& m = machines_[id];
+      if (drained != nullptr && drained->machine == id && !drained->drained && m.rests_until > 0)
+        m = {};
+      if (std::holds_alternative<TimePassed>(event) && machine.state != MachineState::kGone &&
+          m.rests_until <= t.now)
+        m.rests_until = 0;
+      RC_ASSERT(machine.failures.count == m.count);
+      RC_ASSERT(machine.failures.last == m.last);
+      RC_ASSERT(machine.failures.rests_until == m.rests_until);
+    }
+  }
+
+ private:
+  struct Machine {
+    uint32_t count = 0;
+    Micros last = 0, rests_until = 0;
+  };
+  void note_end(const AttemptRecord& attempt, Micros now, const Event& event) {
+    Machine& m = machines_[attempt.machine];
+    if (attempt.decided < m.last) return;
+    const auto* end = std::get_if<AttemptEnded>(&event);
+    const bool ran = attempt.started != 0 && now - attempt.started >= 60 * kSecond;
+    switch (attempt.ended) {
+      case EndReason::kLost:
+        // Its lease, or its machine's registration, was over; or its machine says so.
+        if (end == nullptr || !(end->started || attempt.started != 0)) fail(m, now);
+        return;
+      case EndReason::kRefused:
+        if (machine_failed_) fail(m, now);
+        return;
+      case EndReason::kStart:
+      case EndReason::kStaging:
+      case EndReason::kSuperseded:
+        return;
+      default:
+        if (ran || attempt.ended <= EndReason::kLimit) m = {};
+    }
+  }
+  void fail(Machine& m, Micros now) {
+    m.last = now;
+    Micros rest = least_;
+    for (uint32_t i = 3; i <= m.count; ++i) rest *= 2;
+    m.rests_until = ++m.count < 3 || least_ == 0 ? 0 : now + std::min(rest, most_);
+  }
+  // A renewal says of each attempt whether it runs.
+  void note_running(const TestPool& t, const Event& event) {
+    const auto* renewed = std::get_if<Renewed>(&event);
+    if (renewed == nullptr) return;
+    for (size_t i = 0; i < renewed->attempts.size(); ++i) {
+      if (t.last.answer.verdicts[i].second != Verdict::kCounts) continue;
+      const AttemptRecord& attempt = t.books.attempts.at(renewed->attempts[i].key);
+      Machine& m = machines_[attempt.machine];
+      const bool works = attempt.state == AttemptState::kRunning &&
+                         t.now - attempt.started >= 60 * kSecond && attempt.decided >= m.last;
+      if (works) m = {};
+    }
+  }
+
+  const Micros least_, most_;
+  std::map<MachineId, Machine> machines_;
+  bool machine_failed_ = false;
+};
+
 bool is_throttled(const TestPool& t, const std::string& user) {
   const uint64_t most = t.pool.policy().choice.throttle;
   return most != 0 && t.books.users.at(user).placed >= most;
@@ -703,8 +789,10 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(rc::check("invariants hold after every event", [](uint32_t bits) {
       Player player(some_parameters(bits), bits & 16);
       StartsInOrder starts;
+      Failures failures(some_parameters(bits));
       for (const uint32_t choice : some_history()) {
         const Event event = player.next(choice);
+        failures.expect(player.t, event);
         const auto deadline = player.t.pool.next_deadline();
         // Any event carries out what is due.
         const bool due = deadline && *deadline <= player.t.now;
@@ -716,6 +804,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         check_batches(player.t);
         starts.note(player.t, event);
         starts.check(player.t);
+        failures.check(player.t, event);
       }
     }));
   }
