@@ -42,6 +42,8 @@ class NamedResourcesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(other_licences_take_over);
   CPPUNIT_TEST(what_nobody_has);
   CPPUNIT_TEST(a_machine_offers_less_than_before);
+  CPPUNIT_TEST(a_place_is_promised_for_two);
+  CPPUNIT_TEST(no_place_is_promised_without_a_licence);
   CPPUNIT_TEST(damaged_texts);
   CPPUNIT_TEST_SUITE_END();
 
@@ -179,6 +181,54 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(first + 2) == JobState::kWaiting);
     t.end(first + 1, EndReason::kDone);
     CPPUNIT_ASSERT(t.state(first + 2) == JobState::kPlaced);
+  }
+
+  // Beside jobs of one GPU, a job of two waits for ever, unless one is kept for it.
+  void a_place_is_promised_for_two() {
+    Parameters parameters;
+    parameters.wide_wait = 60 * kSecond;
+    TestPool t(parameters);
+    const MachineId curly = join(t, "curly", "gpu=2");
+    const JobId first = t.submit("ann", 2, asking("gpu=1"));
+    const JobId both = t.submit("bob", 1, asking("gpu=2"));
+    const JobId more = t.submit("ann", 3, asking("gpu=1"));
+    t.pass(20 * kSecond);
+    t.end(first, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(more) == JobState::kPlaced);
+    t.pass(50 * kSecond);
+    t.report(curly, true);
+    t.end(first + 1, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(both, t.pool.machine(curly)->promised);
+    CPPUNIT_ASSERT(t.state(more + 1) == JobState::kWaiting);
+    CPPUNIT_ASSERT(t.state(t.submit("ann", 1)) == JobState::kPlaced);  // needs none
+    t.end(more, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(curly, t.machine_of(both));
+  }
+
+  // A place that waits for a licence would stand idle for as long as others hold it.
+  void no_place_is_promised_without_a_licence() {
+    Parameters parameters = with("ansys=1");
+    parameters.wide_wait = 0;
+    TestPool t(parameters);
+    const MachineId curly = join(t, "curly", "");
+    const JobId first = t.submit("ann");
+    Submitted::Job wide = asking("ansys=1");
+    wide.needs.cores = 4;
+    const JobId wanting = t.submit("bob", 1, wide);
+    const JobId narrow = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(wanting, t.pool.machine(curly)->promised);
+    CPPUNIT_ASSERT(t.state(narrow) == JobState::kWaiting);
+    const MachineId moe = t.join("moe");  // of one core
+    CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(narrow));
+    const JobId holder = t.submit("cid", 1, asking("ansys=1"));
+    const JobId next = t.submit("ann", 3);
+    CPPUNIT_ASSERT(t.state(next) == JobState::kWaiting);
+    t.end(narrow, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(holder));
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, t.pool.machine(curly)->promised);
+    for (JobId id = next; id < next + 3; ++id) CPPUNIT_ASSERT_EQUAL(curly, t.machine_of(id));
+    for (const JobId id : {first, holder, next, next + 1, next + 2}) t.end(id, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(curly, t.machine_of(wanting));
   }
 
   // A stored text that cannot be read costs itself only.
