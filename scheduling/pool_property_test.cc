@@ -817,12 +817,13 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       TestPool& t = player.t;
       for (const uint32_t choice : some_history()) t.apply(player.next(choice));
       let_all_run(t);
+      const NamedRule rule(t);
       for (const MachineView& m : t.pool.machines()) {
         RC_ASSERT(m.promised == 0);
         if (m.record.state == MachineState::kGone) continue;
         for (const auto& [id, job] : t.books.jobs)
           if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr)
-            RC_ASSERT(!fits(m, job.needs, {}));
+            RC_ASSERT(!fits(m, job.needs, {}) || !rule.allows(m, job.needs, 1));
       }
     }));
   }

@@ -30,7 +30,8 @@ void Pool::State::on(const Anchored& event) {
     if (m == nullptr) continue;
     machines.anchor(*m, known);
     Job* job = jobs.live(known.promised);
-    const bool waits = job != nullptr && job->record.state == JobState::kWaiting;
+    const bool waits = job != nullptr && job->record.state == JobState::kWaiting &&
+                       job->record.count == 1 && job->promised == nullptr;
     if (waits && m->promised_to == nullptr) matcher.promises().make(*m, *job);
   }
   for (const Anchored::AttemptNow& known : event.attempts)

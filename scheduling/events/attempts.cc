@@ -95,9 +95,12 @@ void Pool::State::promise(Job& job, Machine& m) {
 }
 
 void Pool::State::settle_promise(Machine& m) {
-  if (m.promised_to != nullptr && keeps_room(m) && matcher.has_licences(*m.promised_to))
-    return place(*m.promised_to, m);
-  if (m.promised_to != nullptr && !may_keep_promise(m)) matcher.promises().forget(m);
+  Job* job = m.promised_to;
+  // Not if its user or its batch has as many places as are allowed by now.
+  const bool wanted = job != nullptr && job->line != nullptr && !job->user->at_limit &&
+                      (job->batch == nullptr || !is_full(*job->batch));
+  if (wanted && keeps_room(m) && matcher.has_licences(*job)) return place(*job, m);
+  if (job != nullptr && !(wanted && may_keep_promise(m))) matcher.promises().forget(m);
   machines.note_promise(m);
 }
 

@@ -17,8 +17,9 @@ void Pool::State::on(const MachineReported& event) {
   if (!changes.answer().accepted) return;
   const bool appears = event.away && !m->away;
   machines.report(*m, event);
-  // Nobody is left who could make room.
-  if (m->promised_to != nullptr && m->running.empty() && !keeps_room(*m))
+  // Its owner needs what was promised, or nobody is left who could make room.
+  if (m->promised_to != nullptr && !keeps_room(*m) &&
+      (m->running.empty() || !amounts_of(m->promised_to->record.needs).within(lent_by(*m))))
     matcher.promises().forget(*m);
   if (appears && policies.want_indices()) ledger.update_indices();
 }

@@ -40,6 +40,12 @@ class PreemptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(not_from_who_is_leaving_or_delivering);
   CPPUNIT_TEST(not_while_a_machine_is_idle);
   CPPUNIT_TEST(none_ping_pongs);
+  CPPUNIT_TEST(not_at_once);
+  CPPUNIT_TEST(jobs_that_save_nothing_end);
+  CPPUNIT_TEST(not_the_same_one_always);
+  CPPUNIT_TEST(who_fits_nowhere_hinders_nobody);
+  CPPUNIT_TEST(not_where_room_is_made_anyway);
+  CPPUNIT_TEST(the_smallest_that_is_large_enough);
   CPPUNIT_TEST(an_unknown_one_is_refused);
   CPPUNIT_TEST_SUITE_END();
 
@@ -49,6 +55,7 @@ class PreemptionTest : public CppUnit::TestFixture {
       for (size_t i = 0; i < machines; ++i) t.join("m" + std::to_string(i));
       bobs = t.submit("bob", machines);
       for (JobId job = bobs; job < bobs + machines; ++job) t.start(job), t.pass(kSecond);
+      t.pass(p.tick * 5);
     }
     size_t tick() {
       t.pass(60 * kSecond);
@@ -72,9 +79,15 @@ class PreemptionTest : public CppUnit::TestFixture {
         if (a.state == AttemptState::kLeaving) jobs.push_back(key.job);
       return jobs;
     }
-    // All who were told to leave have left.
-    void leave() {
-      for (const JobId job : leaving()) t.end(job, EndReason::kPreempted, 5 * kSecond, 5 * kSecond);
+    // All who were told to leave have left, having saved or not; who got a place has started.
+    void leave(bool saved = true) {
+      for (const JobId job : leaving()) {
+        const uint64_t next = t.record(job).generation + 1;
+        if (saved) t.apply(CheckpointStored{t.key(job), t.machine_of(job), next, 1});
+        t.end(job, EndReason::kPreempted, 5 * kSecond, 5 * kSecond);
+      }
+      for (const auto& [id, job] : std::map(t.books.jobs))
+        if (job.state == JobState::kPlaced) t.start(id);
     }
     uint64_t held(const std::string& user) const {
       uint64_t count = 0;
@@ -129,9 +142,10 @@ class PreemptionTest : public CppUnit::TestFixture {
     const JobRecord& left = t.record(pool.bobs);
     CPPUNIT_ASSERT_EQUAL(1u, left.evictions);
     CPPUNIT_ASSERT_EQUAL(5 * kSecond, left.cpu_kept);
-    CPPUNIT_ASSERT_EQUAL(std::string("attempt 1 evicted: gave way (for job " + std::to_string(job) +
-                                     " of ann: ann holds no place, up-down index -1 against 1)"),
-                         left.reason);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("attempt 1 pre-empted: gave way (for job " + std::to_string(job) +
+                    " of ann: ann holds no place, up-down index -1 against 1)"),
+        left.reason);
     const UseRecord& use = t.books.uses.at(victim);
     CPPUNIT_ASSERT(use.ended == EndReason::kPreempted);
     CPPUNIT_ASSERT_EQUAL(5 * kSecond, use.charged);
@@ -164,6 +178,8 @@ class PreemptionTest : public CppUnit::TestFixture {
     TestPool& t = pool.t;
     t.end(pool.bobs + 1, EndReason::kDone);
     const JobId newest = t.submit("bob");
+    t.start(newest);
+    t.pass(5 * Parameters().tick);
     t.submit("ann");
     pool.tick();
     CPPUNIT_ASSERT_EQUAL(newest, pool.leaving().front());
@@ -186,7 +202,8 @@ class PreemptionTest : public CppUnit::TestFixture {
     for (const char* name : {"a", "b", "c"}) t.join(name);
     const JobId light = t.submit("light");
     const JobId heavy = t.submit("heavy", 2);
-    for (int i = 0; i < 5; ++i) t.apply(Ticked());
+    for (const JobId job : {light, heavy, heavy + 1}) t.start(job);
+    for (int i = 0; i < 5; ++i) t.pass(60 * kSecond), t.apply(Ticked());
     CPPUNIT_ASSERT(t.books.users.at("heavy").index > t.books.users.at("light").index);
     t.submit("ann");
     t.apply(Ticked());
@@ -236,6 +253,7 @@ class PreemptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
     pool.leave();
     CPPUNIT_ASSERT(t.machine_of(job) != 0);
+    t.pass(5 * Parameters().tick);
     t.apply(PrioritySet{{JobRange(pool.bobs, 4)}, 8});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
     CPPUNIT_ASSERT_EQUAL(job, pool.leaving().front());
@@ -280,6 +298,121 @@ class PreemptionTest : public CppUnit::TestFixture {
     for (int i = 0; i < 100; ++i) told += pool.tick(), pool.leave();
     CPPUNIT_ASSERT_EQUAL(size_t{2}, told);
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, pool.held("ann"));
+  }
+
+  void not_at_once() {
+    TestPool t(with("up-down"));
+    t.join("m");
+    const JobId job = t.submit("bob");
+    t.submit("ann");
+    const auto tick = [&] {
+      t.pass(60 * kSecond);
+      t.apply(Ticked());
+      return t.pool.attempt(job)->preempted_for != 0;
+    };
+    for (int i = 0; i < 10; ++i) CPPUNIT_ASSERT(!tick());  // it has not started
+    t.start(job);
+    for (int i = 0; i < 4; ++i) CPPUNIT_ASSERT(!tick());
+    CPPUNIT_ASSERT(tick());
+  }
+
+  // Eight users take turns on four machines; a job takes ten minutes and saves nothing.
+  void jobs_that_save_nothing_end() {
+    for (const std::string& policy : known_victim_policies()) {
+      TestPool t(with(policy, "up-down"));
+      for (int i = 0; i < 4; ++i) t.join("m" + std::to_string(i));
+      uint64_t done = 0, evicted = 0;
+      const std::vector<std::string> users = {"a", "b", "c", "d", "e", "f", "g", "h"};
+      for (const std::string& user : users) t.submit(user);
+      for (int minute = 0; minute < 1000; ++minute) {
+        t.pass(60 * kSecond);
+        t.apply(Ticked());
+        for (const auto& [key, a] : std::map(t.books.attempts)) {
+          if (a.state == AttemptState::kEnded) continue;
+          const std::string user = t.record(key.job).user;
+          if (a.preempted_for != 0) {
+            t.end(key.job, EndReason::kPreempted, 60 * kSecond, 0);
+            ++evicted;
+          } else if (a.started == 0) {
+            t.start(key.job);
+          } else if (t.now - a.started >= 600 * kSecond) {
+            t.end(key.job, EndReason::kDone, 600 * kSecond);
+            t.submit(user);
+            ++done;
+          }
+        }
+      }
+      const std::string what = policy + ": " + std::to_string(done) + " done, " +
+                               std::to_string(evicted) + " pre-empted";
+      CPPUNIT_ASSERT_MESSAGE(what, done > 200);  // without pre-emption 400, less a minute for each
+      CPPUNIT_ASSERT_MESSAGE(what, evicted <= done + users.size());
+    }
+  }
+
+  // Whose job is evicted returns to the head of the queue, as with fifo.
+  void not_the_same_one_always() {
+    Taken pool(with("fair-share"));
+    TestPool& t = pool.t;
+    for (int i = 0; i < 12; ++i) {
+      const JobId short_one = t.submit("ann");
+      for (int j = 0; j < 6; ++j) pool.tick(), pool.leave();
+      CPPUNIT_ASSERT(t.machine_of(short_one) != 0);
+      t.end(short_one, EndReason::kDone);
+      pool.leave();
+    }
+    for (JobId job = pool.bobs; job < pool.bobs + 4; ++job)
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(std::to_string(job), 3u, t.record(job).evictions);
+  }
+
+  void who_fits_nowhere_hinders_nobody() {
+    for (const char* policy : {"up-down", "fair-share"}) {
+      Taken pool(with(policy), 300);
+      Submitted::Job other;
+      other.needs.os = "plan9";
+      for (int i = 0; i < 6; ++i) pool.t.submit("ann" + std::to_string(i), 1, other);
+      const JobId job = pool.t.submit("cat");
+      pool.tick();
+      pool.leave();
+      CPPUNIT_ASSERT_MESSAGE(policy, pool.t.machine_of(job) != 0);
+    }
+  }
+
+  void not_where_room_is_made_anyway() {
+    TestPool t(with("up-down"));
+    const MachineId m = t.join("m", 2);
+    const JobId bobs = t.submit("bob", 2);
+    t.start(bobs);
+    t.start(bobs + 1);
+    t.pass(5 * Parameters().tick);
+    t.submit("ann");
+    t.apply(JobsHeld{{bobs}});
+    t.apply(Ticked());
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, t.pool.attempt(bobs + 1)->preempted_for);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, t.pool.machine(m)->promised);
+    // Nor while the machine pauses after a refusal.
+    t.end(bobs, EndReason::kHeld);
+    const JobId anns = bobs + 2;
+    t.apply(OrderAnswered{t.key(anns), OrderAnswered::Answer::kRefused, "not now"});
+    t.apply(Ticked());
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, t.pool.attempt(bobs + 1)->preempted_for);
+  }
+
+  void the_smallest_that_is_large_enough() {
+    TestPool t(with("up-down"));
+    t.join("small");
+    const JobId one = t.submit("bob");
+    t.join({0, "large", "linux", "x86_64", 64, 64, 1ull << 40, 1ull << 40});
+    Submitted::Job wide;
+    wide.needs.cores = 64;
+    t.pass(kSecond);
+    const JobId all = t.submit("bob", 1, wide);
+    t.start(one);
+    t.start(all);
+    t.pass(5 * Parameters().tick);
+    t.submit("ann");
+    t.apply(Ticked());
+    CPPUNIT_ASSERT(t.pool.attempt(one)->preempted_for != 0);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, t.pool.attempt(all)->preempted_for);
   }
 
   void an_unknown_one_is_refused() {

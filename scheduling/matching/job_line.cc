@@ -17,17 +17,13 @@ LineBound LineTraits::bound(const Job& job) {
   return {amounts_of(job.record.needs), job.place.order};
 }
 
-Job* JobLine::first_within(const Amounts& room) const {
-  if (first_ != nullptr && amounts_of(first_->record.needs).within(room)) return first_;
-  return jobs_.first([&](const LineBound& bound) { return bound.least.within(room); },
-                     [&](const Job& job) { return amounts_of(job.record.needs).within(room); });
-}
-
-Job* JobLine::first_unpromised(const Amounts& room) const {
-  return jobs_.first([&](const LineBound& bound) { return bound.least.within(room); },
-                     [&](const Job& job) {
-                       return job.promised == nullptr && amounts_of(job.record.needs).within(room);
-                     });
+Job* JobLine::first_within(const Amounts& room, Among among) const {
+  const auto fits = [&](const Job& job) {
+    return (among == Among::kAll || job.promised == nullptr) &&
+           amounts_of(job.record.needs).within(room);
+  };
+  if (first_ != nullptr && fits(*first_)) return first_;
+  return jobs_.first([&](const LineBound& bound) { return bound.least.within(room); }, fits);
 }
 
 void JobLine::add(Job& job) {

@@ -41,6 +41,9 @@ struct LineTraits {
   }
 };
 
+// Which jobs a search looks at.
+enum class Among { kAll, kUnpromised };
+
 class JobLine {
  public:
   bool empty() const { return jobs_.empty(); }
@@ -51,9 +54,8 @@ class JobLine {
   // The first that needs no more than this; null: none. O(log jobs), except where the least of
   // each amount is within this, and many jobs need too much of one thing only and many others of
   // another only; in a group all are of about the same size.
-  Job* first_within(const Amounts& room) const;
-  // The same of those without a promised place; O(promised jobs) besides.
-  Job* first_unpromised(const Amounts& room) const;
+  // Among those without a promised place: O(promised jobs) besides.
+  Job* first_within(const Amounts& room, Among among = Among::kAll) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);
   // The job is in this line.

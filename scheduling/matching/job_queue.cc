@@ -12,8 +12,10 @@ auto within(const Amounts& room) {
   return [&room](const Amounts& least) { return least.within(room); };
 }
 // The bound of a line is of several jobs: whether one of them fits is another question.
-auto has_job_within(const Amounts& room) {
-  return [&room](const UserLine& line) { return line.jobs.first_within(room) != nullptr; };
+auto has_job_within(const Amounts& room, Among among) {
+  return [&room, among](const UserLine& line) {
+    return line.jobs.first_within(room, among) != nullptr;
+  };
 }
 }  // namespace
 
@@ -148,7 +150,7 @@ bool JobQueue::has_named(const Group& group, const rules::NamedAmounts& named) c
   return group.of_machine.within(named) && licences_.has_left(group.licences);
 }
 
-Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& space,
+Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& space, Among among,
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
@@ -156,25 +158,14 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& sp
     if (!line->group->suits[machine.kind->index]) continue;
     if (!has_named(*line->group, space.named)) continue;
     if (host && line->host != *host) continue;
-    Job* first = line->jobs.first_within(space.room);
-    if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
-  }
-  return best;
-}
-
-Job* JobQueue::best_unpromised(const User& user, const Machine& machine, const Space& space) const {
-  Job* best = nullptr;
-  for (const auto& line : user.lines) {
-    if (!line->group->suits[machine.kind->index]) continue;
-    if (!has_named(*line->group, space.named)) continue;
-    Job* first = line->jobs.first_unpromised(space.room);
+    Job* first = line->jobs.first_within(space.room, among);
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
   return best;
 }
 
 // The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine, const Space& space) const {
+Job* JobQueue::best_by_key(const Machine& machine, const Space& space, Among among) const {
   const std::optional<UserKey> from = policies_.job->from();
   const auto behind = [&](const UserLine& line) { return *from < line.key; };
   const UserLine* best = nullptr;
@@ -183,24 +174,25 @@ Job* JobQueue::best_by_key(const Machine& machine, const Space& space) const {
     if (!has_named(*group, space.named)) continue;
     const LineTree& lines = group->lines;
     const UserLine* line =
-        from ? lines.first_behind(behind, within(space.room), has_job_within(space.room)) : nullptr;
+        from ? lines.first_behind(behind, within(space.room), has_job_within(space.room, among))
+             : nullptr;
     const bool is_behind = line != nullptr;
     if (line == nullptr && !best_is_behind)
-      line = lines.first(within(space.room), has_job_within(space.room));
+      line = lines.first(within(space.room), has_job_within(space.room, among));
     if (line == nullptr) continue;
     if (best != nullptr && best_is_behind == is_behind && !UserLineTraits::before(*line, *best))
       continue;
     best = line;
     best_is_behind = is_behind;
   }
-  return best == nullptr ? nullptr : best_of(*best->user, machine, space, std::nullopt);
+  return best == nullptr ? nullptr : best_of(*best->user, machine, space, among, std::nullopt);
 }
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy
 // than his first. So lines are tried in the order of the best that each may have.
-Job* JobQueue::best_by_job(const Machine& machine, const Space& space) {
+Job* JobQueue::best_by_job(const Machine& machine, const Space& space, Among among) {
   std::optional<uint32_t> host;
-  if (policies_.job->turns_by_host()) host = host_in_turn(machine, space);
+  if (policies_.job->turns_by_host()) host = host_in_turn(machine, space, among);
   ++search_;
   Job* best = nullptr;
   Rank least;
@@ -209,7 +201,7 @@ Job* JobQueue::best_by_job(const Machine& machine, const Space& space) {
     User& user = *line.user;
     if (user.search == search_ || (host && line.host != *host)) return true;
     user.search = search_;
-    Job* job = best_of(user, machine, space, host);
+    Job* job = best_of(user, machine, space, among, host);
     if (job == nullptr) return true;
     const Rank rank = rank_of(*policies_.job, *job);
     if (best != nullptr && least <= rank) return true;
@@ -222,10 +214,11 @@ Job* JobQueue::best_by_job(const Machine& machine, const Space& space) {
   return best;
 }
 
-std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Space& space) const {
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Space& space,
+                                               Among among) const {
   const Host* first = nullptr;
   const auto try_line = [&](const UserLine& line) {
-    const Job* job = line.jobs.first_within(space.room);
+    const Job* job = line.jobs.first_within(space.room, among);
     if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
     return true;
   };
@@ -235,8 +228,9 @@ std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Spa
   return first->index;
 }
 
-Job* JobQueue::best_for(const Machine& machine, const Space& space) {
-  return policies_.job->by_job() ? best_by_job(machine, space) : best_by_key(machine, space);
+Job* JobQueue::best_for(const Machine& machine, const Space& space, Among among) {
+  return policies_.job->by_job() ? best_by_job(machine, space, among)
+                                 : best_by_key(machine, space, among);
 }
 
 }  // namespace sublet::scheduling

@@ -47,10 +47,10 @@ class JobQueue {
   void sort_out(const std::map<std::string, User>& users);
 
   // The job that gets this machine, with so much space; null: no waiting job fits.
-  Job* best_for(const Machine& machine, const Space& space);
-  // The user's best job without a promised place that the machine suits, with so much space. Null:
-  // there is none.
-  Job* best_unpromised(const User& user, const Machine& machine, const Space& space) const;
+  Job* best_for(const Machine& machine, const Space& space, Among among = Among::kAll);
+  // The user's best job for it; `host`: of this one only.
+  Job* best_of(const User& user, const Machine& machine, const Space& space, Among among,
+               std::optional<uint32_t> host = std::nullopt) const;
 
   // The group has jobs that may fit an idle machine, none of which needs less than this.
   void note_new(Group& group, const Amounts& needs);
@@ -67,13 +67,11 @@ class JobQueue {
   // Whether what the group's jobs ask by name is among these, which a machine has, and left in the
   // pool.
   bool has_named(const Group& group, const rules::NamedAmounts& named) const;
-  // The user's best job for the machine; `host`: of this one only.
-  Job* best_of(const User& user, const Machine& machine, const Space& space,
-               std::optional<uint32_t> host) const;
-  Job* best_by_key(const Machine& machine, const Space& space) const;
-  Job* best_by_job(const Machine& machine, const Space& space);
+  Job* best_by_key(const Machine& machine, const Space& space, Among among) const;
+  Job* best_by_job(const Machine& machine, const Space& space, Among among);
   // Of the hosts with a job that fits the machine, the one nearest to the head.
-  std::optional<uint32_t> host_in_turn(const Machine& machine, const Space& space) const;
+  std::optional<uint32_t> host_in_turn(const Machine& machine, const Space& space,
+                                       Among among) const;
 
   const Policies& policies_;
   const LicenceBook& licences_;

@@ -79,20 +79,23 @@ void Matcher::allocate(Micros now, const Actions& actions) {
 }
 
 // Until nothing fits it any more. The best job of all that the machine could have is the best of
-// those that fit now, if it fits now. What is promised is decided only where a lesser job would
-// get a place: so it depends on nothing but the decisions before.
+// those that fit now, if it fits now. Jobs that have a promise do not hide those behind them. What
+// is promised is decided only where a lesser job would get a place: so it depends on nothing but
+// the decisions before.
 void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
   while (m.place.number != 0) {
-    Job* best = queue_.best_for(m, most_for(m));
+    Job* best = queue_.best_for(m, most_for(m), Among::kUnpromised);
     const bool fits = best == nullptr || fits_now(*best, m);
-    Job* job = fits ? best : queue_.best_for(m, m.place);
+    Job* job = fits && promises_.none() ? best : queue_.best_for(m, m.place);
     if (job == nullptr) return;
-    if (!fits && is_overdue(*best, now)) {
+    // What was promised elsewhere and fits here comes before another promise.
+    const bool is_promised = job->promised != nullptr;
+    if (!fits && !is_promised && is_overdue(*best, now)) {
       actions.promise(*best, m);
       continue;
     }
     Machine& chosen = choose_machine(policies_, suitability_, *job, m);
-    Job* overdue = &chosen == &m ? nullptr : overdue_for(chosen, now);
+    Job* overdue = &chosen == &m || is_promised ? nullptr : overdue_for(chosen, now);
     if (overdue != nullptr) {
       actions.promise(*overdue, chosen);
       continue;
@@ -105,13 +108,13 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
 Job* Matcher::overdue_for(const Machine& machine, Micros now) {
   const Space most = most_for(machine);
   if (most == machine.place) return nullptr;
-  Job* job = queue_.best_for(machine, most);
+  Job* job = queue_.best_for(machine, most, Among::kUnpromised);
   const bool fits = job == nullptr || fits_now(*job, machine);
   return !fits && is_overdue(*job, now) ? job : nullptr;
 }
 
 bool Matcher::is_overdue(const Job& job, Micros now) const {
-  return job.promised == nullptr && now - job.record.changed >= policies_.wide_wait;
+  return now - job.record.changed >= policies_.wide_wait;
 }
 
 bool Matcher::has_licences(const Job& job) const {

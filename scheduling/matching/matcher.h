@@ -81,7 +81,7 @@ class Matcher {
   // The waiting job that would get the machine if all others left it, if it does not fit now and is
   // overdue; else null.
   Job* overdue_for(const Machine& machine, Micros now);
-  // Has waited for long, and has no promise.
+  // Has waited for long.
   bool is_overdue(const Job& job, Micros now) const;
   // For the next idle machine of this kind with room for the least of each that a new job needs.
   struct Search {

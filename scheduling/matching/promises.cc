@@ -11,6 +11,7 @@ namespace sublet::scheduling {
 void Promises::make(Machine& machine, Job& job) {
   machine.promised_to = &job;
   job.promised = &machine;
+  ++made_;
   job.user->promised += amounts_of(job.record.needs).cores;
   if (!job.demand->named.empty()) of_named_[machine.record.id] = &machine;
 }
@@ -24,6 +25,7 @@ void Promises::forget(Job& job) {
   Machine& machine = *job.promised;
   job.user->promised -= amounts_of(job.record.needs).cores;
   job.promised = nullptr;
+  --made_;
   machine.promised_to = nullptr;
   of_named_.erase(machine.record.id);
   changed_.emplace(machine.record.id, &machine);

@@ -32,6 +32,8 @@ class Promises {
   // Of the machines whose promises have been noted or forgotten, the next one: each is returned
   // once. Null: there is none.
   Machine* take_changed();
+  // No machine is promised.
+  bool none() const { return made_ == 0; }
   bool any_changed() const { return !changed_.empty(); }
   void clear_changed() { changed_.clear(); }
   // The promised machines whose jobs ask for named amounts.
@@ -39,6 +41,7 @@ class Promises {
 
  private:
   std::map<MachineId, Machine*> changed_;
+  size_t made_ = 0;
   std::map<MachineId, Machine*> of_named_;
 };
 

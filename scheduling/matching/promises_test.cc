@@ -34,7 +34,9 @@ class PromisesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(it_starts_elsewhere_if_that_is_sooner);
   CPPUNIT_TEST(ends_with_its_cause);
   CPPUNIT_TEST(of_an_array_one_is_promised);
-  CPPUNIT_TEST(an_empty_machine_without_room_is_given_to_others);
+  CPPUNIT_TEST(not_kept_of_what_the_owner_needs);
+  CPPUNIT_TEST(several_are_promised_at_a_time);
+  CPPUNIT_TEST(an_anchor_that_names_a_job_twice);
   CPPUNIT_TEST(known_to_an_anchored_brain);
   CPPUNIT_TEST(said_by_why);
   CPPUNIT_TEST_SUITE_END();
@@ -185,8 +187,7 @@ class PromisesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(wide + 1, promised(t, machine));
   }
 
-  // Its owner's programs need what was promised: nobody who could leave is left.
-  void an_empty_machine_without_room_is_given_to_others() {
+  void not_kept_of_what_the_owner_needs() {
     TestPool t(settings());
     const MachineId machine = join(t, "curly", 8);
     t.report(machine, true, 60ull << 30);
@@ -201,13 +202,39 @@ class PromisesTest : public CppUnit::TestFixture {
     const JobId others = t.submit("bob", 1, little);
     CPPUNIT_ASSERT_EQUAL(wide, promised(t, machine));
     t.end(narrow, EndReason::kDone);
-    t.report(machine, true, 30ull << 30);
     CPPUNIT_ASSERT_EQUAL(wide, promised(t, machine));
-    t.end(narrow + 1, EndReason::kDone);
-    CPPUNIT_ASSERT_EQUAL(wide, promised(t, machine));
-    t.report(machine, true, 30ull << 30);
+    t.report(machine, true, 45ull << 30);
     CPPUNIT_ASSERT_EQUAL(JobId{0}, promised(t, machine));
     CPPUNIT_ASSERT(t.state(others) == JobState::kPlaced);
+  }
+
+  // Ten machines, each of which a wide job waits for, all of different users or of one.
+  void several_are_promised_at_a_time() {
+    for (const bool alone : {true, false}) {
+      TestPool t(settings());
+      for (int i = 0; i < 10; ++i) join(t, "m" + std::to_string(i), 8);
+      const JobId narrow = t.submit("bob", 80);
+      for (int i = 0; i < 10; ++i)
+        t.submit(alone ? "ann" : std::string(1, 'a' + i), 1, of_cores(8));
+      t.pass(kWideWait);
+      t.submit("cat", 100);
+      for (JobId job = narrow; job < narrow + 80; job += 1 + job % 2) t.end(job, EndReason::kDone);
+      size_t kept = 0;
+      for (const MachineView& m : t.pool.machines()) kept += m.promised != 0;
+      CPPUNIT_ASSERT_EQUAL(size_t{10}, kept);
+    }
+  }
+
+  void an_anchor_that_names_a_job_twice() {
+    Half half;
+    const MachineId moe = join(half.t, "moe", 4);
+    Anchored damaged = half.t.pool.anchor();
+    for (auto& m : damaged.machines) m.promised = half.wide;
+    Pool restored(settings());
+    CPPUNIT_ASSERT(restored.restore(half.t.books.snapshot()).empty());
+    restored.apply(damaged, half.t.now);
+    CPPUNIT_ASSERT_EQUAL(half.wide, restored.machine(half.machine)->promised);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, restored.machine(moe)->promised);
   }
 
   void known_to_an_anchored_brain() {

@@ -59,6 +59,8 @@ class UpDownTest : public CppUnit::TestFixture {
       for (const char* user : {"heavy", "light"})
         if (user == std::string("heavy") || light_wants)
           if (!job.contains(user)) job[user] = t.submit(user);
+      for (const auto& [user, one] : job)
+        if (t.state(one) == JobState::kPlaced) t.start(one);
       for (const auto& [user, one] : job) ++(t.machine_of(one) != 0 ? had : waited)[user];
       t.pass(60 * kSecond);
       tick(t);
@@ -69,7 +71,10 @@ class UpDownTest : public CppUnit::TestFixture {
           t.end(one, EndReason::kDone);
           break;
         }
-        if (t.pool.attempt(one)->preempted_for != 0) t.end(one, EndReason::kPreempted);
+        if (t.pool.attempt(one)->preempted_for == 0) continue;
+        const uint64_t next = t.record(one).generation + 1;
+        t.apply(CheckpointStored{t.key(one), t.machine_of(one), next, 1});
+        t.end(one, EndReason::kPreempted);
       }
     }
     return {1.0 * had["heavy"] / waited["heavy"], 1.0 * had["light"] / waited["light"]};

@@ -30,7 +30,7 @@ std::string words_for(EndReason ended) {
     case EndReason::kLease:
       return "evicted: out of touch with the server";
     case EndReason::kPreempted:
-      return "evicted: gave way";
+      return "pre-empted: gave way";
     case EndReason::kDrained:
       return "evicted: the machine withdrew";
     case EndReason::kRefused:

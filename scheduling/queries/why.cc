@@ -433,12 +433,12 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   const rules::NamedAmounts& licences = job->demand->group->licences;
   if (const std::string few = too_few(s.licences, licences); !few.empty()) return few;
   if (fit.empty()) return text + missing;
-  if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
-  if (job->batch != nullptr && is_full(*job->batch)) return text + full(*job->batch);
-  if (job->user->throttled) return text + throttled(*job->user, now);
   if (job->promised != nullptr)
     return text + "a place on " + job->promised->record.name +
            " is promised to it: it starts when others have made room there";
+  if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
+  if (job->batch != nullptr && is_full(*job->batch)) return text + full(*job->batch);
+  if (job->user->throttled) return text + throttled(*job->user, now);
   text += licences.empty() ? "" : all_held(s, licences);
   if (!s.licences.has_left(licences)) return text;
   text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);

@@ -136,8 +136,10 @@ class Licences(unittest.TestCase):
     def test_what_nobody_has(self):
         pool = self.pool
         pool.start_server(["scheduling.licences=ansys=3"])
-        self.client("curly", 2, "resources=gpu=1, matlab=2")
+        self.client("curly", 2, "resources=gpu=1, matlab=2, ansys=9")
         pool.wait_machines(1)
+        self.assertIn("machine curly offers ansys, of which the pool has licences",
+                      pool.all_logs())
         for asked, said in (("gpu=2", "no machine offers 2 gpu (largest: 1 on curly)"),
                             ("fpga=1", "no machine offers 1 fpga"),
                             ("ansys=4", "the pool has 3 licences of ansys, it needs 4")):

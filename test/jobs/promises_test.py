@@ -38,7 +38,7 @@ class Promises(TrainingCase):
         self.assertEqual((details["state"], details["evictions"]), ("done", 1), details)
         first, second = details["attempt_list"]
         self.assertEqual(first["ended"], "pre-empted")
-        self.assertIn("evicted: gave way (for job %d of %s" % (beneficiary, why), first["reason"])
+        self.assertIn("pre-empted: gave way (for job %d of %s" % (beneficiary, why), first["reason"])
         self.assertTrue(0 < second["resumed_ppm"] < 1000000, second)
         self.check_result(self.pool, job)
 
