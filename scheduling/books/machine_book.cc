@@ -322,7 +322,7 @@ void MachineBook::set_limits(const std::string& limits) {
     const uint64_t limit = limits_.of(m.record.name);
     if (limit == m.limit) continue;
     m.limit = limit;
-    matcher_.idle().update(m, false, changes_.now());
+    requeue(m, false);
     touched_.add(m);
   }
 }
