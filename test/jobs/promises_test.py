@@ -12,11 +12,11 @@ import harness
 from harness import wait_for
 from training import TrainingCase
 
-SOON = "scheduling.tick=200 ms"
+SOON = "scheduling.tick=100 ms"
 
 
 class Promises(TrainingCase):
-    EPOCHS = 15
+    EPOCHS = 120  # it must still run when it has run for five ticks
 
     def setUp(self):
         self.pool = harness.Pool()
