@@ -363,8 +363,8 @@ class RepairTest : public CppUnit::TestFixture {
         "delete from pool; delete from jobs where id > 10; delete from specs; "
         "insert into outputs_removed (job, at) values (7000, 1); "
         "insert into credentials (machine, secret, uid) values (30, 's', 0); "
-        "insert into stops (batch, stop_done, stop_failed, stop_output, done, failed, stopped_by) "
-        "values (60, 1, 0, '', 0, 0, '')");
+        "insert into stops (batch, stop_done, stop_failed, stop_output, done, failed, stopped_by, "
+        "at_most) values (60, 1, 0, '', 0, 0, '', 0)");
     salvage(files_, path(), "1");
     const std::vector<int> next = numbers(
         "select next_job from pool union all select next_machine from pool union all "
