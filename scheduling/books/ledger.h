@@ -43,7 +43,7 @@ struct User : Timed {
   uint64_t search = 0;
 };
 
-// Gets no place for now, whatever fits: his jobs stand in no line.
+// Gets no place, whatever fits: no search finds his jobs.
 inline bool is_passed_over(const User& user) { return user.throttled || user.at_limit; }
 
 class Ledger {

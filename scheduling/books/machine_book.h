@@ -71,7 +71,7 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine);
 // Whether it could, once others have left: the owner is away, and nothing else is in its way.
 bool may_keep_promise(const Machine& machine);
-// It failed again and again, and gets no orders for now.
+// It failed again and again, and gets no orders until its rest is over.
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
 // How many jobs it takes at a time: what its owner allows, or the pool if that is less.
 uint64_t places_of(const Machine& machine);

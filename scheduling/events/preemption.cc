@@ -74,7 +74,8 @@ class Preemption {
     return {-policy_.burden(*user), user->record.number, user};
   }
 
-  // With the places that he is promised.
+  // With the places that he is promised, of which the cores are counted: so no place is taken for
+  // him that he might not be given.
   bool will_be_at_limit(const User& user) const {
     const uint64_t most = s_.parameters.most_per_user;
     return most > 0 && user.attempts + user.promised >= most;

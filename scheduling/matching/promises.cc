@@ -1,7 +1,5 @@
 #include "scheduling/matching/promises.h"
 
-#include <algorithm>
-
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
 #include "scheduling/matching/suitability.h"

@@ -85,6 +85,7 @@ Parameters with(const std::string& policy, uint64_t candidates = 64) {
   Parameters p;
   p.machine_policy = policy;
   p.candidates = candidates;
+  // The rule knows of no promised places: nobody waits for long enough for one.
   p.wide_wait = 1000ll * 24 * 3600 * kSecond;
   return p;
 }
