@@ -58,10 +58,10 @@ struct MachineView {
   Micros last_contact = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
-  uint64_t places = 1;       // jobs that it takes at a time
-  uint64_t memory_used = 0;  // by its jobs, of what they have reserved
-  Amounts reserved = {};     // by the live attempts on it
-  JobId promised = 0;        // a waiting job for which it keeps room besides; 0: none
+  uint64_t places = 1;    // jobs that it takes at a time
+  Amounts used = {};      // by its jobs, of the memory and disk that they have reserved
+  Amounts reserved = {};  // by the live attempts on it
+  JobId promised = 0;     // a waiting job for which it keeps room besides; 0: none
   rules::NamedAmounts named_reserved = {};  // the same, licences of the pool included
   bool requesting = false;                  // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;

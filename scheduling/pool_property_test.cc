@@ -228,8 +228,8 @@ class Player {
           AttemptState::kOrdered,   AttemptState::kStaging, AttemptState::kRunning,
           AttemptState::kSuspended, AttemptState::kLeaving, AttemptState::kEnded,
           AttemptState::kDelivering};
-      r.attempts.push_back(
-          {key, kReported[pick(std::size(kReported))], pick(3), pick(2) * uint64_t{pick(9)} << 28});
+      r.attempts.push_back({key, kReported[pick(std::size(kReported))], pick(3),
+                            pick(2) * uint64_t{pick(9)} << 28, pick(2) * uint64_t{pick(9)} << 28});
     }
     if (pick(2) == 0) r.report = report_of(r.machine);
     return r;
@@ -370,9 +370,9 @@ Amounts reserved_on(const MachineView& m, const testing::Books& books) {
 // taken.
 bool has_room_for(const MachineView& m, const Amounts& needs) {
   const uint64_t memory = m.memory_free > 0
-                              ? std::min(m.record.memory, m.memory_free + m.memory_used)
+                              ? std::min(m.record.memory, m.memory_free + m.used.memory)
                               : m.record.memory;
-  const uint64_t disk = std::min(m.record.disk, m.disk_free);
+  const uint64_t disk = std::min(m.record.disk, m.disk_free + m.used.disk);
   return needs.cores <= std::max(m.record.cores, m.record.slots) && needs.memory <= memory &&
          needs.disk <= disk;
 }
@@ -647,7 +647,7 @@ void check_invariants(const TestPool& t) {
     RC_ASSERT(text_of(m.record) == text_of(t.books.machines.at(m.record.id)));
     const Amounts reserved = reserved_on(m, t.books);
     RC_ASSERT(m.reserved == reserved);
-    RC_ASSERT(m.memory_used <= reserved.memory);
+    RC_ASSERT(m.used.within(reserved));
     // A machine may report less than it has promised; then nobody gets more of that.
     for (const Decision& decision : t.last.decisions) {
       const auto* start = std::get_if<StartAttempt>(&decision);

@@ -96,6 +96,9 @@ std::vector<HeldAttempt> all_held(const OrderDesk& desk,
         std::ranges::any_of(held, [&](const HeldAttempt& one) { return one.name == name; });
     if (!named) held.emplace_back().name = name;
   }
+  const std::map<AttemptName, uint64_t> in_use = desk.disk_in_use();
+  for (HeldAttempt& one : held)
+    if (const auto it = in_use.find(one.name); it != in_use.end()) one.disk = it->second;
   return held;
 }
 
@@ -284,6 +287,16 @@ void OrderDesk::note_disk_use(uint64_t job, uint64_t bytes) {
   std::lock_guard lock(mutex_);
   disk_used_[job] = std::max(disk_used_[job], bytes);
   if (disk_used_.size() > kForgottenKept) disk_used_.erase(disk_used_.begin());
+}
+
+void OrderDesk::set_disk_in_use(std::map<AttemptName, uint64_t> in_use) {
+  std::lock_guard lock(mutex_);
+  disk_in_use_ = std::move(in_use);
+}
+
+std::map<AttemptName, uint64_t> OrderDesk::disk_in_use() const {
+  std::lock_guard lock(mutex_);
+  return disk_in_use_;
 }
 
 void OrderDesk::note_memory_use(uint64_t job, uint64_t bytes) {

@@ -142,6 +142,9 @@ class OrderDesk {
   // An attempt of this job had to leave because of the disk, using `bytes`: the job is
   // accepted again only if twice as much is free. Any thread.
   void note_disk_use(uint64_t job, uint64_t bytes);
+  // What each attempt uses of the disk, in bytes, as far as it is known. Any thread.
+  void set_disk_in_use(std::map<AttemptName, uint64_t> in_use);
+  std::map<AttemptName, uint64_t> disk_in_use() const;
 
   // An attempt of this job was given CPU time to save, and saved nothing: here it is not
   // lifted again. Any thread.
@@ -203,12 +206,13 @@ class OrderDesk {
   int64_t trouble_until_ns_ = 0;            // CLOCK_BOOTTIME
   std::map<uint64_t, uint64_t> disk_used_;  // by job
   std::map<uint64_t, uint64_t> memory_used_;
+  std::map<AttemptName, uint64_t> disk_in_use_;
   std::deque<uint64_t> unsaved_;       // jobs that may not be lifted
   std::deque<AttemptName> forgotten_;  // recent ones: a late repeat must start nothing
 };
 
-// All attempts that this client must name to the server: those of Attempts
-// (`of_attempts`) and the orders still being accepted. The latter are read first, so
+// All attempts that this client must name to the server, with what they use of the disk: those of
+// Attempts (`of_attempts`) and the orders still being accepted. The latter are read first, so
 // that an order taken over meanwhile is not missed.
 std::vector<HeldAttempt> all_held(const OrderDesk& desk,
                                   const std::function<std::vector<HeldAttempt>()>& of_attempts);

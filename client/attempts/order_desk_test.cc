@@ -264,6 +264,13 @@ class OrderDeskTest : public CppUnit::TestFixture {
     });
     CPPUNIT_ASSERT_EQUAL(size_t{2}, held.size());
     CPPUNIT_ASSERT_EQUAL(kAttemptStaging, held[1].state);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, held[0].disk + held[1].disk);
+    desk_->set_disk_in_use({{{2, 1}, 7}, {{9, 1}, 8}});
+    held = all_held(*desk_, [&] { return std::vector<HeldAttempt>{running}; });
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, held.size());
+    running.name = {2, 1};
+    held = all_held(*desk_, [&] { return std::vector<HeldAttempt>{running}; });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{7}, held[0].disk);
   }
 
   void what_is_refused_is_not_named() {

@@ -129,6 +129,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_peaks{false};
   std::atomic<bool> keeps_memory_short{false};
   std::atomic<bool> keeps_network{false};
+  std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> serves_logins{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
@@ -194,6 +195,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
                           names(answer->capabilities, "EndReport.disk_peak");
     parts_->keeps_memory_short = names(answer->capabilities, "EndReport.memory_short");
     parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
+    parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
@@ -241,7 +243,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     idl::AttemptStatuses statuses;
     statuses.length(static_cast<CORBA::ULong>(held.size()));
     for (size_t i = 0; i < held.size(); ++i)
-      statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i]);
+      statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i], parts_->keeps_disk);
     idl::MachineReport report = to_idl(state);
     if (parts_->serves_logins) add_logins(state.logins, report);
     idl::RenewAnswer_var answer = parts_->execution->renew(key, report, statuses);

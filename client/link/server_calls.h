@@ -103,6 +103,7 @@ struct HeldAttempt {
   uint32_t state = kAttemptStaging;
   int64_t cpu_ms = 0;
   uint64_t memory = 0;
+  uint64_t disk = 0;  // bytes; 0: not known
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
   uint64_t delivered = 0;  // kAttemptDelivering: changes while it makes progress

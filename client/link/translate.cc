@@ -154,7 +154,7 @@ LoginsAnswer logins_from(const idl::RenewAnswer& answer) {
   return logins;
 }
 
-idl::AttemptStatus to_idl(const HeldAttempt& held) {
+idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk) {
   idl::AttemptStatus out{};
   out.key = to_idl(held.name);
   out.state = held.state;
@@ -163,6 +163,7 @@ idl::AttemptStatus to_idl(const HeldAttempt& held) {
   out.progress_ppm = held.progress_ppm;
   out.generation = held.generation;
   out.delivered = held.delivered;
+  if (keeps_disk && held.disk > 0) add_detail(out.more, "disk", std::to_string(held.disk));
   return out;
 }
 

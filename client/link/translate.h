@@ -28,7 +28,8 @@ idl::MachineDescription to_idl(const MachineFacts& facts);
 idl::MachineReport to_idl(const MachineState& state);
 void add_logins(const LoginsReport& logins, idl::MachineReport& report);
 LoginsAnswer logins_from(const idl::RenewAnswer& answer);
-idl::AttemptStatus to_idl(const HeldAttempt& held);
+// keeps_disk: the server serves AttemptStatus.disk.
+idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk);
 idl::StartReport to_idl(const AttemptStart& start);
 // What the server keeps of an end; it refuses what it does not know.
 struct KeptOfEnds {

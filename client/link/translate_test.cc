@@ -13,6 +13,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_not_served_is_named);
   CPPUNIT_TEST(requirements_too);
   CPPUNIT_TEST(orders_say_only_what_clients_name);
+  CPPUNIT_TEST(attempts_say_only_what_servers_name);
   CPPUNIT_TEST(ends_say_only_what_servers_name);
   CPPUNIT_TEST_SUITE_END();
 
@@ -56,6 +57,18 @@ class ClientTranslateTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_MESSAGE(reason + " / " + row.name, reason.find(row.name) != reason.npos);
       CPPUNIT_ASSERT_MESSAGE(reason, reason.find("job 7") != reason.npos);
     }
+  }
+
+  void attempts_say_only_what_servers_name() {
+    HeldAttempt held;
+    held.disk = 7;
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, false).more.length());
+    const idl::AttemptStatus status = to_idl(held, true);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, status.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("disk"), std::string(status.more[0].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("7"), std::string(status.more[0].value.in()));
+    held.disk = 0;  // not known
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, true).more.length());
   }
 
   void ends_say_only_what_servers_name() {

@@ -44,4 +44,11 @@ std::vector<std::pair<AttemptName, Shortage>> DiskBounds::exceeded(
   return found;
 }
 
+std::map<AttemptName, uint64_t> DiskBounds::used() const {
+  std::map<AttemptName, uint64_t> used;
+  for (const auto& [name, attempt] : attempts_)
+    if (attempt.at_ns != 0) used.emplace(name, attempt.used);
+  return used;
+}
+
 }  // namespace sublet::client

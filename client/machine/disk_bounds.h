@@ -24,6 +24,8 @@ class DiskBounds {
   // bytes left on the disk; now_ns: CLOCK_BOOTTIME. May throw FileError.
   std::vector<std::pair<AttemptName, Shortage>> exceeded(const std::vector<AttemptName>& here,
                                                          uint64_t free, int64_t now_ns);
+  // Bytes that each attempt used when it was last measured; those that were not are not in it.
+  std::map<AttemptName, uint64_t> used() const;
 
  private:
   struct Attempt {

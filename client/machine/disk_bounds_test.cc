@@ -57,7 +57,9 @@ class DiskBoundsTest : public CppUnit::TestFixture {
     write(other, kMiB);
     CPPUNIT_ASSERT(look(100 * kMiB).empty());
     write(other, 4 * kMiB);
+    CPPUNIT_ASSERT(bounds_.used().at({2, 1}) < 2 * kMiB);
     const auto found = look(97 * kMiB);
+    CPPUNIT_ASSERT(bounds_.used().at({2, 1}) >= 4 * kMiB);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, found.size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, found[0].first.job);
     CPPUNIT_ASSERT(found[0].second.of == Shortage::Of::kDiskBound);

@@ -64,6 +64,7 @@ int64_t DiskWatch::scan(int64_t now_ns) {
   else
     choose(here, free, now_ns);
   for (const auto& [name, shortage] : bounds_.exceeded(here, free, now_ns)) name_(name, shortage);
+  desk_.set_disk_in_use(bounds_.used());
   int64_t due_ms = next_ms(free, now_ns);
   if (!here.empty() || low_) return due_ms;
   last_ns_ = 0;

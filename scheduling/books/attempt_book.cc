@@ -31,7 +31,7 @@ void AttemptBook::vacate(Attempt& attempt) {
   Machine& machine = *attempt.machine;
   std::erase(machine.running, attempt.record.key.job);
   machine.reserved = machine.reserved - attempt.reserved;
-  machine.memory_used -= attempt.memory_used;
+  machine.used = machine.used - attempt.used;
   machine.named_reserved.take(attempt.named);
   licences_.release(attempt.named);
 }
@@ -143,11 +143,12 @@ void AttemptBook::settle(Attempt& ended, Micros cost) {
   ledger_.charge(*ended.user, -static_cast<Micros>(part * record.charged_left));
 }
 
-bool AttemptBook::note_use(Attempt& attempt, uint64_t memory) {
-  const uint64_t used = std::min(memory, attempt.reserved.memory);
-  if (used == attempt.memory_used) return false;
-  attempt.machine->memory_used += used - attempt.memory_used;
-  attempt.memory_used = used;
+bool AttemptBook::note_use(Attempt& attempt, const Amounts& used) {
+  const Amounts reserved = least(used, attempt.reserved);
+  if (reserved == attempt.used) return false;
+  Amounts& of_all = attempt.machine->used;
+  of_all = of_all - attempt.used + reserved;
+  attempt.used = reserved;
   return true;
 }
 
@@ -160,7 +161,7 @@ void AttemptBook::restart() {
   for (auto& [id, attempt] : attempts_) {
     attempt.delivered = 0;
     attempt.memory_offered = 0;
-    note_use(attempt, 0);
+    note_use(attempt, {});
     // As in a restored brain: of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
     renew(attempt);
@@ -172,7 +173,7 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   attempt.registration = known.registration;
   attempt.delivered = known.delivered;
   attempt.memory_offered = known.memory_offered;
-  note_use(attempt, known.memory_used);
+  note_use(attempt, {0, known.memory_used, known.disk_used});
   due_.set(attempt, reassign_at(attempt));
 }
 

@@ -36,7 +36,7 @@ struct Attempt : Timed {
   uint64_t memory_offered = 0;
   Amounts reserved = {1, 0, 0};
   rules::NamedAmounts named;  // reserved besides, of its machine or the pool's licences
-  uint64_t memory_used = 0;   // of what it has reserved, as last reported; 0 after a restart
+  Amounts used;  // of memory and disk that it has reserved, as last reported; 0 after a restart
   bool touched = false;
 };
 
@@ -59,8 +59,8 @@ class AttemptBook {
   Attempt close(Attempt& attempt);
   // It is to leave for this job. `why` is its record's reason from now on.
   void give_up(Attempt& attempt, JobId job, std::string why);
-  // It uses so much memory now. False: that changes nothing.
-  bool note_use(Attempt& attempt, uint64_t memory);
+  // It uses so much memory and disk now. False: that changes nothing.
+  bool note_use(Attempt& attempt, const Amounts& used);
   // Its lease is renewed now.
   void renew(Attempt& attempt);
   // When its job may be placed on another machine unless the lease is renewed (rule 3).

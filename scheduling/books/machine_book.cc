@@ -28,8 +28,8 @@ Amounts lent_by(const Machine& m) {
   Amounts lent;
   lent.cores = record.cores;
   lent.memory = record.memory;
-  if (m.memory_free > 0) lent.memory = std::min(record.memory, m.memory_free + m.memory_used);
-  lent.disk = std::min(record.disk, m.disk_free);
+  if (m.memory_free > 0) lent.memory = std::min(record.memory, m.memory_free + m.used.memory);
+  lent.disk = std::min(record.disk, m.disk_free + m.used.disk);
   return lent;
 }
 
@@ -157,7 +157,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               event.cores,
               event.slots,
               event.memory,
-              event.disk,
+              event.disk + m.used.disk,  // what its attempts use is not free there
               MachineState::kBusy,
               changes_.now(),
               m.record.draining,

@@ -41,11 +41,11 @@ struct Machine : Timed {
   uint64_t limit = 0;         // of jobs at a time, by the pool's word; 0: any number
   uint32_t registration = 0;  // counts the joins
   // Kept by the attempt book alone: the jobs of the live attempts on it, ascending, what those
-  // have reserved, licences of the pool included, and how much memory of that they use.
+  // have reserved, licences of the pool included, and how much memory and disk of that they use.
   std::vector<JobId> running;
   Amounts reserved;
   rules::NamedAmounts named_reserved;
-  uint64_t memory_used = 0;
+  Amounts used;
   Job* promised_to = nullptr;  // for which it keeps room (matching/promises.h); null: for none
   IdlePlace place;
   Micros idle_since = 0;
@@ -53,10 +53,9 @@ struct Machine : Timed {
   bool rewritten = false;  // its record must be stored even if its state is unchanged
 };
 
-// What one job could have of the machine at present if there were no others: all its cores, the
-// disk that it reports as free, and min(offered, reported as free + used by its jobs) of memory
-// (design, section 6). Only what they use of their reservations counts: the rest is promised to
-// nobody.
+// What one job could have of the machine at present if there were no others: all its cores, and
+// min(offered, reported as free + used by its jobs) of memory and disk (design, section 6). Only
+// what they use of their reservations counts: the rest is promised to nobody.
 Amounts lent_by(const Machine& machine);
 // What is left of that for one more attempt, other than the one that the machine is promised to.
 // There are as many cores as slots for all of them together, at least, because an owner may allow

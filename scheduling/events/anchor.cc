@@ -16,7 +16,7 @@ Anchored Pool::anchor() const {
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,
-                               attempt.memory_offered, attempt.memory_used});
+                               attempt.memory_offered, attempt.used.memory, attempt.used.disk});
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();

@@ -174,6 +174,11 @@ void fields(A& a, Renewed& e) {
     if (!e.report) e.report.emplace();
     fields(a, *e.report);
   });
+  const bool has_disk = std::any_of(e.attempts.begin(), e.attempts.end(),
+                                    [](auto& status) { return status.disk > 0; });
+  a.tail(has_disk && e.report, [&] {
+    for (auto& status : e.attempts) a.field(status.disk);
+  });
 }
 template <typename A>
 void fields(A& a, OrderAnswered& e) {
@@ -363,6 +368,9 @@ void fields(A& a, Anchored& e) {
   });
   a.tail(true, [&] { a.field(e.parameters.licences); });
   latest_fields(a, e.parameters);
+  a.tail(true, [&] {
+    for (auto& attempt : e.attempts) a.field(attempt.disk_used);
+  });
 }
 
 template <typename A>

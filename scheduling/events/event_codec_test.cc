@@ -66,7 +66,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               MachineJoined{a, text, text, text, b, b, a, a, text},
               MachineReported{a, flag, a, a},
               MachineWithdrew{a},
-              Renewed{a, flag, {{key, AttemptState::kLeaving, b, a}}, MachineReported{a, flag}},
+              Renewed{a, flag, {{key, AttemptState::kLeaving, b, a, a}}, MachineReported{a, flag}},
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
@@ -96,8 +96,8 @@ class EventCodecTest : public CppUnit::TestFixture {
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
   // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
-  // `licences`; before attempts had `memory_offered`; before they had `memory_used`; and
-  // before machines rested.
+  // `licences`; before attempts had `memory_offered`; before they had `memory_used`; before
+  // machines rested; and before attempts had `disk_used`.
   void older_parameters_are_read() {
     constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7,
                      kPromises = kLicences + 8 + 8 + 4, kPromised = 8, kLast = kPromises + 8,
@@ -146,13 +146,16 @@ class EventCodecTest : public CppUnit::TestFixture {
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{
           p, {{.machine = 1, .away = true, .away_since = 7, .promised = 6}}, {}, {}, {}};
-      for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5});
-      const size_t use = kPromised + kLast + kAway + attempts * kUse;
+      for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5, 6});
+      const size_t last = kPromised + kLast + attempts * kUse;
+      const size_t use = last + kAway + attempts * kUse;
       const Anchored whole = std::get<Anchored>(of(anchor, 0));
       CPPUNIT_ASSERT(whole.parameters == p);
       CPPUNIT_ASSERT_EQUAL(Micros{7}, whole.machines.back().away_since);
       CPPUNIT_ASSERT_EQUAL(JobId{6}, whole.machines.back().promised);
-      const Anchored without_away = std::get<Anchored>(of(anchor, kPromised + kLast + kAway));
+      const Anchored without_disk = std::get<Anchored>(of(anchor, attempts * kUse));
+      CPPUNIT_ASSERT(without_disk.parameters == p);
+      const Anchored without_away = std::get<Anchored>(of(anchor, last + kAway));
       CPPUNIT_ASSERT(without_away.parameters == as_before);
       CPPUNIT_ASSERT_EQUAL(Micros{0}, without_away.machines.back().away_since);
       CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, use)).parameters == as_before);
@@ -163,6 +166,9 @@ class EventCodecTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(attempts, without.attempts.size());
       if (attempts == 0) continue;
       CPPUNIT_ASSERT_EQUAL(uint64_t{5}, whole.attempts.back().memory_used);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{6}, whole.attempts.back().disk_used);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, without_disk.attempts.back().disk_used);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{5}, without_disk.attempts.back().memory_used);
       CPPUNIT_ASSERT_EQUAL(uint64_t{0}, with_offers.attempts.back().memory_used);
       CPPUNIT_ASSERT_EQUAL(uint64_t{4}, with_offers.attempts.back().memory_offered);
       CPPUNIT_ASSERT_EQUAL(uint64_t{0}, without.attempts.back().memory_offered);

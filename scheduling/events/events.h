@@ -71,6 +71,7 @@ struct Renewed {
     AttemptState state = AttemptState::kRunning;
     uint64_t delivered = 0;  // kDelivering: changes while it makes progress
     uint64_t memory = 0;     // bytes in use
+    uint64_t disk = 0;       // the same; only with a report
   };
   MachineId machine = 0;
   bool first = false;
@@ -215,6 +216,7 @@ struct Anchored {
     uint64_t delivered = 0;
     uint64_t memory_offered = 0;
     uint64_t memory_used = 0;
+    uint64_t disk_used = 0;
   };
   Parameters parameters = {};
   std::vector<MachineNow> machines;     // ascending

@@ -63,7 +63,8 @@ void Pool::State::note_use(Machine& m, const std::vector<Renewed::Status>& statu
   bool changed = false;
   for (const Renewed::Status& status : statuses) {
     Attempt* attempt = attempts.present(status.key, m.record.id);
-    if (attempt != nullptr && attempts.note_use(*attempt, status.memory)) changed = true;
+    if (attempt != nullptr && attempts.note_use(*attempt, {0, status.memory, status.disk}))
+      changed = true;
   }
   if (changed) machines.note_slots(m, false);
 }

@@ -24,6 +24,7 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(slots_are_one_bound_of_several);
   CPPUNIT_TEST(more_slots_than_cores);
   CPPUNIT_TEST(memory_is_reserved);
+  CPPUNIT_TEST(disk_is_reserved);
   CPPUNIT_TEST(expressions_choose_machines);
   CPPUNIT_TEST(a_new_kind_while_a_user_is_throttled);
   CPPUNIT_TEST(many_expressions_are_few_groups);
@@ -215,6 +216,37 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(all));
     CPPUNIT_ASSERT_EQUAL(m, t.machine_of(narrow + 1));
     CPPUNIT_ASSERT_EQUAL(MachineId{0}, t.machine_of(narrow + 2));
+  }
+
+  // What a job has written is not free, but it was reserved for it.
+  void disk_is_reserved() {
+    constexpr uint64_t kGiB = 1ull << 30;
+    Submitted::Job job;
+    job.needs.disk = 40 * kGiB;
+    TestPool t;
+    const MachineId m = t.join({0, "m", "linux", "x86_64", 8, 8, 8 * kGiB, 100 * kGiB}, false);
+    const JobId first = t.submit("ann", 3, job);
+    const auto renewal = [&](uint64_t used, uint64_t free) {
+      t.apply(Renewed{m,
+                      false,
+                      {{t.key(first), AttemptState::kRunning, 0, 0, used * kGiB}},
+                      MachineReported{m, true, 0, free * kGiB}});
+    };
+    t.apply(MachineReported{m, true, 0, 50 * kGiB});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    t.start(first);
+    // What it uses beyond its reservation is free for nobody.
+    renewal(60, 30);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    // Never more than the machine has.
+    renewal(40, 99);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+    renewal(35, 65);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+    done(t, first);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.machine(m)->running.size());
+    t.apply(MachineReported{m, true, 0, 80 * kGiB});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
   }
 
   // Two of eight jobs of 12 GiB have room in 15 GiB and in 31, however the events come.

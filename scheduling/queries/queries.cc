@@ -37,7 +37,7 @@ MachineView view_of(const Machine& m, const Pool::State& state) {
   view.memory_free = m.memory_free;
   view.disk_free = m.disk_free;
   view.places = places_of(m);
-  view.memory_used = m.memory_used;
+  view.used = m.used;
   view.reserved = m.reserved;
   if (m.promised_to != nullptr) view.promised = m.promised_to->record.id;
   view.named_reserved = m.named_reserved;

@@ -245,7 +245,7 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   scheduling::Renewed event;
   event.machine = info.machine;
   for (const auto& a : attempts)
-    event.attempts.push_back({a.key, a.state, a.delivered, a.status.memory});
+    event.attempts.push_back({a.key, a.state, a.delivered, a.status.memory, a.status.disk});
   event.report = reported(info.machine, state);
   Renewal renewal;
   renewal.machine = info.machine;

@@ -34,6 +34,7 @@ struct ReportedState {
 struct LiveStatus {
   int64_t cpu_ms = 0;
   uint64_t memory = 0;
+  uint64_t disk = 0;  // 0: not known
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
 };

@@ -21,6 +21,7 @@ constexpr std::string_view kServed[] = {
     "Administration.set_quota",
     "Administration.set_shares",
     "Administration.shares",
+    "AttemptStatus.disk",
     "BatchDescription.at_most",
     "BatchDescription.never_satisfied",
     "BatchDescription.stop_when.done",

@@ -151,6 +151,13 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
     status.state = v1::ATTEMPT_DELIVERING;
     CPPUNIT_ASSERT_EQUAL(std::string(), unserved(status));
+    status.more.length(1);
+    status.more[0].name = "disk";
+    status.more[0].value = "4096";
+    CPPUNIT_ASSERT_EQUAL(uint64_t{4096}, from_idl(status).status.disk);
+    status.more[0].value = "-1";
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(status); }));
+    status.more.length(0);
     for (const CORBA::ULong none : {v1::ATTEMPT_ORDERED, v1::ATTEMPT_ENDED, CORBA::ULong{8}}) {
       status.state = none;
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(status); }));

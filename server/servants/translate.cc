@@ -325,27 +325,6 @@ void to_idl(const LoginsAnswer& logins, v1::Details& more) {
   add_detail(more, "logins", known);
 }
 
-ReportedAttempt from_idl(const v1::AttemptStatus& s) {
-  require_served("AttemptStatus", s.more);
-  ReportedAttempt attempt;
-  attempt.key = key(s.key);
-  const bool held = s.state >= v1::ATTEMPT_STAGING && s.state <= v1::ATTEMPT_DELIVERING &&
-                    s.state != v1::ATTEMPT_ENDED;
-  if (!held)
-    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
-                  "an attempt's state must be 2, 3, 4, 6 or 7",
-                  "List only attempts that this machine has.", "state");
-  attempt.state = static_cast<scheduling::AttemptState>(s.state);
-  attempt.delivered = s.delivered;
-  attempt.status = {s.cpu, s.memory, s.progress_ppm, s.generation};
-  return attempt;
-}
-
-AttemptKey from_idl(const v1::StartReport& r) {
-  require_served("StartReport", r.more);
-  return key(r.key);
-}
-
 namespace {
 // A decimal number, or `otherwise` if there is none.
 int64_t number_in(const v1::Details& more, std::string_view name, int64_t otherwise) {
@@ -363,6 +342,31 @@ int64_t number_in(const v1::Details& more, std::string_view name, int64_t otherw
   return otherwise;
 }
 }  // namespace
+
+ReportedAttempt from_idl(const v1::AttemptStatus& s) {
+  require_served("AttemptStatus", s.more);
+  ReportedAttempt attempt;
+  attempt.key = key(s.key);
+  const bool held = s.state >= v1::ATTEMPT_STAGING && s.state <= v1::ATTEMPT_DELIVERING &&
+                    s.state != v1::ATTEMPT_ENDED;
+  if (!held)
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "an attempt's state must be 2, 3, 4, 6 or 7",
+                  "List only attempts that this machine has.", "state");
+  attempt.state = static_cast<scheduling::AttemptState>(s.state);
+  attempt.delivered = s.delivered;
+  attempt.status.cpu_ms = s.cpu;
+  attempt.status.memory = s.memory;
+  attempt.status.disk = static_cast<uint64_t>(number_in(s.more, "disk", 0));
+  attempt.status.progress_ppm = s.progress_ppm;
+  attempt.status.generation = s.generation;
+  return attempt;
+}
+
+AttemptKey from_idl(const v1::StartReport& r) {
+  require_served("StartReport", r.more);
+  return key(r.key);
+}
 
 ReportedEnd from_idl(const v1::EndReport& r) {
   require_served("EndReport", r.more);
