@@ -34,7 +34,9 @@ std::vector<std::pair<AttemptName, Shortage>> DiskBounds::exceeded(
     if (!has_bound(folder, &attempt)) continue;
     const uint64_t grown = attempt.free > free ? attempt.free - free : 0;
     const bool may_be_over = attempt.used + grown > attempt.bound;
-    if (attempt.at_ns != 0 && !may_be_over && now_ns - attempt.at_ns < kLongestNs) continue;
+    // What it uses is told to the server, too.
+    const bool may_differ = grown > attempt.bound / 2 || now_ns - attempt.at_ns >= kLongestNs;
+    if (attempt.at_ns != 0 && !may_be_over && !may_differ) continue;
     attempt.used = disk_usage(folder);
     attempt.free = free;
     attempt.at_ns = now_ns;

@@ -1,6 +1,6 @@
 // Whether attempts use more of the disk than they may: the bound in their order. A folder is
 // measured again only when as much of the disk has been used, by whomever, as its attempt may yet
-// use, or after a minute. One thread.
+// use, or as half of its bound, or after a minute. One thread.
 #ifndef SUBLET_CLIENT_MACHINE_DISK_BOUNDS_H_
 #define SUBLET_CLIENT_MACHINE_DISK_BOUNDS_H_
 

@@ -90,6 +90,13 @@ class DiskBoundsTest : public CppUnit::TestFixture {
     write(folder, 4 * kMiB);
     CPPUNIT_ASSERT(look(99 * kMiB).empty());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, look(97 * kMiB).size());
+    // What it uses is known although it cannot be over its bound.
+    write(folder, kMiB / 2);
+    CPPUNIT_ASSERT(look(98 * kMiB).empty());
+    CPPUNIT_ASSERT(bounds_.used().begin()->second < kMiB);
+    write(folder, 2 * kMiB);
+    CPPUNIT_ASSERT(look(96 * kMiB).empty());
+    CPPUNIT_ASSERT(bounds_.used().begin()->second >= 2 * kMiB);
   }
 
   void who_has_ended_is_left_alone() {

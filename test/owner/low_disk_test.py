@@ -47,6 +47,22 @@ class LowDisk(unittest.TestCase):
             lambda: [a for a in self.pool.job(job)["attempt_list"] if a["ended_code"] != 0],
             "job %d to leave\n%s" % (job, self.pool.all_logs()))[0]
 
+    def test_what_a_job_has_written_is_taken_once(self):
+        """It is not free any more, but it was reserved for that job: another one has room beside
+        it."""
+        pool = self.pool
+        first = pool.submit("--disk", "45 MiB", "--", "sh", "-c",
+                            "head -c 40000000 /dev/zero > mine; touch ready; sleep 1000")[0]
+        pool.wait_state(first, "running")
+        work = os.path.join(self.client.state, "attempts", "%d.1" % first, "work")
+        harness.wait_for(lambda: os.path.exists(work + "/ready"), "the first job")
+        left = free(self.client.state) - 45 * MIB  # if it were taken twice
+        need = left + 2 * MIB
+        self.assertGreater(free(self.client.state), need + RESERVE)
+        second = pool.submit("--disk", str(need), "--", "true")[0]
+        pool.wait_state(second, "done")
+        self.assertEqual(pool.job_state(first), "running")
+
     def test_the_job_that_fills_the_disk_leaves(self):
         pool = self.pool
         # It may have nearly all, until another uses some of that.
