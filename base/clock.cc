@@ -17,6 +17,13 @@ class SystemClock : public Clock {
     clock_gettime(CLOCK_BOOTTIME, &t);
     return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
   }
+  int32_t utc_offset_s(int64_t utc_us) const override {
+    tzset();  // the administrator may have set another zone
+    const time_t seconds = utc_us / 1'000'000;
+    tm local = {};
+    if (localtime_r(&seconds, &local) == nullptr) return 0;
+    return static_cast<int32_t>(local.tm_gmtoff);
+  }
 };
 
 }  // namespace

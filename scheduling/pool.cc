@@ -12,7 +12,8 @@ Pool::State::State(const Parameters& p)
       ledger(p),
       policies(make_policies(p, ledger)),
       licences(p.licences),
-      matcher(policies, ledger, licences),
+      hours(changes),
+      matcher(policies, ledger, licences, hours),
       attempts(p, ledger, licences, due, changes),
       relations(changes),
       jobs(p, ledger, matcher, attempts, relations, policies, changes),
@@ -28,10 +29,11 @@ Pool::~Pool() = default;
 Outcome Pool::apply(const Event& event, Micros now) {
   State& s = *state_;
   s.changes.begin(now);
-  s.jobs.end_backoffs();
+  s.jobs.end_waits();
   s.ledger.end_spans(s.changes.now());
   std::visit([&s](const auto& e) { s.on(e); }, event);
   s.settle_relations();
+  s.hours.update();  // after the event, which may tell the local time
   s.allocate();
   if (std::holds_alternative<Ticked>(event)) {
     s.preempt();
@@ -44,7 +46,8 @@ Outcome Pool::apply(const Event& event, Micros now) {
 std::optional<Micros> Pool::next_deadline() const {
   std::optional<Micros> soonest;
   for (const std::optional<Micros> due :
-       {state_->due.next(), state_->jobs.next_backoff(), state_->ledger.next_span_end()})
+       {state_->due.next(), state_->jobs.next_end_of_wait(), state_->ledger.next_span_end(),
+        state_->hours.next_change()})
     if (due && (!soonest || *due < *soonest)) soonest = due;
   return soonest;
 }

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -103,7 +104,8 @@ class Pool {
   uint64_t waiting() const;
   uint64_t limited_batches(
       const std::string& user) const;  // of his: Submitted::at_most, unfinished
-  size_t groups() const;               // of live jobs, by the kinds of machine that suit them
+  std::set<std::string> hours_of(const std::string& user) const;  // that his live jobs name
+  size_t groups() const;  // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
   const PolicyRecord& policy() const;
   // One sentence about a live job: why it has no machine, who holds it, or how long
@@ -114,9 +116,9 @@ class Pool {
   // Why no machine that the pool has ever known, be it silent or gone, could run such a job:
   // "no machine has 64 GiB of memory (largest: 16 GiB on curly)". "": one could, or none is known.
   std::string unsuitable(const Requirements& needs) const;
-  // None: the job is not in the queue (it is not waiting, waits for others, is backing off, its
-  // user is throttled, he or its batch is at the limit, or an old attempt has not ended), or no
-  // machine fits it.
+  // None: the job is not in the queue (it is not waiting, waits for others, is backing off, may not
+  // start yet, its user is throttled, he or its batch is at the limit, the pool has no licence left
+  // for it, or an old attempt has not ended), or no machine fits it.
   std::optional<Outlook> outlook(JobId id, Micros now) const;
 
   struct State;  // scheduling/state.h, private to the brain

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <sstream>
 
@@ -35,6 +36,39 @@ constexpr std::array<Expression, 4> kExpressions = {{
      [](const MachineRecord& m) { return m.memory < 8ull << 30 || m.slots != 1; }},
     {"cores > 99", [](const MachineRecord&) { return false; }},
 }};
+
+// Hours of a job, and what they mean. Histories begin on a Tuesday at 22:13:20 UTC.
+struct Window {
+  const char* text;
+  bool (*open)(int weekday, int minute);  // from 0, Sunday; of the day
+};
+constexpr std::array<Window, 5> kWindows = {{
+    {"22:14-22:16", [](int, int minute) { return minute / 2 == (22 * 60 + 14) / 2; }},
+    {"tue 22:15-00:00, wed",
+     [](int day, int minute) { return day == 3 || (day == 2 && minute >= 22 * 60 + 15); }},
+    {"fri-tue 23:43-21:45, 22:15-22:17, 22:45-22:47",
+     [](int day, int minute) {
+       const int of_hour = minute % 60;
+       if (minute / 60 == 22 && (of_hour % 30 == 15 || of_hour % 30 == 16)) return true;
+       const bool evening = minute >= 23 * 60 + 43 && (day >= 5 || day <= 2);
+       return evening || (minute < 21 * 60 + 45 && (day == 6 || day <= 3));
+     }},
+    {"wed-mon", [](int day, int) { return day != 2; }},
+    {"00:00-12:00, 12:00-24:00", [](int, int) { return true; }},
+}};
+
+bool is_open(const TestPool& t, const std::string& hours) {
+  if (hours.empty()) return true;
+  const time_t local = t.now / kSecond + t.pool.counters().utc_offset;
+  tm parts = {};
+  gmtime_r(&local, &parts);
+  const auto same = [&](const Window& w) { return w.text == hours; };
+  return std::find_if(kWindows.begin(), kWindows.end(), same)
+      ->open(parts.tm_wday, parts.tm_hour * 60 + parts.tm_min);
+}
+bool may_start(const TestPool& t, const JobRecord& job) {
+  return job.earliest <= t.now && is_open(t, job.needs.hours);
+}
 
 Parameters some_parameters(uint32_t bits) {
   Parameters p;
@@ -176,6 +210,8 @@ class Player {
       if (pick(4) == 0) job.needs.require = kExpressions[pick(kExpressions.size())].text;
       if (pick(4) == 0) job.needs.prefer = pick(2) ? "cores - slots" : "memory_mb / (slots - 1)";
       if (pick(3) == 0) job.needs.resources = kAsked[pick(std::size(kAsked))];
+      if (pick(4) == 0) job.needs.hours = kWindows[pick(kWindows.size())].text;
+      if (pick(8) == 0) job.earliest = t.now + (static_cast<Micros>(pick(8)) - 1) * 20 * kSecond;
       job.priority = static_cast<int32_t>(pick(3));
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
@@ -249,12 +285,13 @@ class Player {
       end.alike = {key.job - pick(std::min<uint32_t>(3, key.job)), 1 + pick(8)};
     return end;
   }
+  int32_t local_time() { return static_cast<int32_t>(pick(5)) * 1800 - 3600; }
   Event rare() {
     switch (pick(12)) {
       case 0:
         return SharesSet{a_user(), 1.0 + pick(3), SharesSet::By(pick(3))};
       case 1:
-        return pick(2) ? ServerStarted() : ServerStarted{settings_};
+        return pick(2) ? ServerStarted() : ServerStarted{settings_, local_time()};
       case 2:
         return JobsRemoved{{a_job(), {a_job(), 1 + pick(4)}}, some_states(), a_user()};
       case 3:
@@ -271,7 +308,7 @@ class Player {
       case 9:
         return PolicySet{some_parameters(pick(2048)), pick(3) ? a_user() : ""};
       default:
-        return Ticked();
+        return Ticked{local_time()};
     }
   }
 
@@ -597,6 +634,7 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
                    const NamedRule& rule) {
   const JobRecord& job = t.books.jobs.at(m.promised);
   RC_ASSERT(job.state == JobState::kWaiting);
+  RC_ASSERT(may_start(t, job));
   const PolicyRecord& policy = t.pool.policy();
   const bool under_another = policy.since >= job.changed;
   RC_ASSERT(t.now - job.changed >= policy.choice.wide_wait || under_another ||
@@ -632,8 +670,8 @@ void check_invariants(const TestPool& t) {
     if (is_at_work(job.state)) RC_ASSERT(live.contains(id));
     waiting += job.state == JobState::kWaiting;
     if (job.state == JobState::kWaiting && !live.contains(id) && job.not_before <= t.now &&
-        relation_of(t, id) == nullptr && !is_throttled(t, job.user) && !is_at_limit(t, job.user) &&
-        attempts_of(t, job.batch) < most_of(t, job.batch))
+        may_start(t, job) && relation_of(t, id) == nullptr && !is_throttled(t, job.user) &&
+        !is_at_limit(t, job.user) && attempts_of(t, job.batch) < most_of(t, job.batch))
       placeable.push_back(&job);
   }
   RC_ASSERT(t.pool.waiting() == waiting);
@@ -655,6 +693,7 @@ void check_invariants(const TestPool& t) {
       const Requirements& n = t.books.jobs.at(start->key.job).needs;
       RC_ASSERT(suits(m.record, n));
       RC_ASSERT(rule.allows(m, n, 0));
+      RC_ASSERT(may_start(t, t.books.jobs.at(start->key.job)));
       RC_ASSERT(m.record.failures.rests_until == 0);
       RC_ASSERT(m.running.size() <= most_on(t, m.record));
       const uint64_t most = t.pool.policy().choice.most_per_user;
@@ -822,7 +861,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         RC_ASSERT(m.promised == 0);
         if (m.record.state == MachineState::kGone) continue;
         for (const auto& [id, job] : t.books.jobs)
-          if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr)
+          if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr && may_start(t, job))
             RC_ASSERT(!fits(m, job.needs, {}) || !rule.allows(m, job.needs, 1));
       }
     }));

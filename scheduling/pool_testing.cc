@@ -21,7 +21,7 @@ std::string plain(const AttemptKey& key) {
 std::string plain(const Requirements& n) {
   std::ostringstream out;
   out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
-      << n.platforms << '/' << n.require << '/' << n.prefer << '/' << n.resources;
+      << n.platforms << '/' << n.require << '/' << n.prefer << '/' << n.resources << '/' << n.hours;
   return out.str();
 }
 
@@ -40,7 +40,7 @@ struct ToText {
                 r.needs, r.priority, r.retries_left, r.evictions, r.share_priority,
                 r.share_priority_at, r.share_priority_step, r.generation, r.checkpoint_bytes,
                 r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before,
-                r.vain, r.has_started);
+                r.vain, r.has_started, r.earliest);
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
@@ -75,8 +75,8 @@ struct ToText {
     return text;
   }
   std::string operator()(const PoolRecord& r) const {
-    return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick,
-                r.now);
+    return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick, r.now,
+                r.utc_offset);
   }
   std::string operator()(const PolicyRecord& r) const {
     const PolicyChoice& c = r.choice;

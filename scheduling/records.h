@@ -42,9 +42,10 @@ struct JobRecord {
   Micros cpu_lost = 0;
   std::string reason;        // one sentence: why it is waiting, or how it ended
   uint32_t refusals = 0;     // orders refused or not delivered in a row
-  Micros not_before = 0;     // not placed before this instant
+  Micros not_before = 0;     // it backs off: not placed before this instant
   uint32_t vain = 0;         // attempts in a row that were in vain (Pool::State::was_in_vain)
   bool has_started = false;  // an attempt of it has run
+  Micros earliest = 0;       // not started before this instant, by its user's word
   bool operator==(const JobRecord&) const = default;
 };
 
@@ -187,7 +188,8 @@ struct PoolRecord {
   MachineId next_machine = 1;
   uint64_t next_change = 2;  // who follows the changes from the first asks for those after 1
   Micros last_tick = 0;
-  Micros now = 0;  // the newest instant the brain has seen
+  Micros now = 0;          // the newest instant the brain has seen
+  int32_t utc_offset = 0;  // of the server's local time, seconds east of UTC
   bool operator==(const PoolRecord&) const = default;
 };
 

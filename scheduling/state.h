@@ -14,6 +14,7 @@
 #include "scheduling/books/attempt_book.h"
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
+#include "scheduling/books/hours_book.h"
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/licence_book.h"
@@ -138,6 +139,7 @@ struct Pool::State {
   Ledger ledger;
   Policies policies;
   LicenceBook licences;
+  HoursBook hours;
   Matcher matcher;
   AttemptBook attempts;
   RelationBook relations;

@@ -160,6 +160,7 @@ struct Requirements {
   // Named amounts, as rules::NamedAmounts writes them: of the pool's licences, the rest of the
   // machine's own.
   std::string resources = {};
+  std::string hours = {};  // at which it may be started: rules::Hours::text(); "": at any time
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };

@@ -42,6 +42,8 @@ class Changes {
   MachineId take_machine_id() { return counters_.next_machine++; }
   // Records a tick; returns the time since the previous one, 0 for the first.
   Micros tick();
+  // Local time from now on.
+  void set_utc_offset(int32_t seconds) { counters_.utc_offset = seconds; }
 
   // The stored counters, and those to go on with: they are stored if they differ.
   void restore(const PoolRecord& stored, const PoolRecord& raised);

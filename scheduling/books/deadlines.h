@@ -14,7 +14,7 @@
 namespace sublet::scheduling {
 
 // Something with a deadline: an attempt (its lease), a machine (silence, end of a pause)
-// or a job (end of its back-off; among deadlines of its own).
+// or a job (end of its back-off, or its user's instant; among deadlines of its own).
 struct Timed {
   enum class Kind : uint32_t { kAttempt, kMachine, kJob };
   Micros due = 0;

@@ -79,6 +79,7 @@ Job& JobBook::adopt(JobRecord record) {
   job.host = matcher_.hosts().enter(job.record.submit_host);
   job.demand = matcher_.enter_demand(job.record.needs);
   ++job.user->jobs;
+  if (const std::string& hours = job.record.needs.hours; !hours.empty()) ++job.user->hours[hours];
   if (const auto it = batches_.find(job.record.batch); it != batches_.end()) {
     job.batch = &it->second;
     if (job.batch->jobs.empty() && job.batch->record.at_most > 0) ++job.user->limited_batches;
@@ -148,7 +149,7 @@ void JobBook::set_state(Job& job, JobState state, EndReason ended) {
   if (before == JobState::kWaiting) {
     matcher_.queue().take(job);
     matcher_.promises().forget(job);
-    backing_off_.set(job, 0);
+    not_yet_.set(job, 0);
   }
   count_out(job, before, job.record.count);
   if (state == JobState::kWaiting) begin_draws(job);
@@ -170,13 +171,14 @@ void JobBook::enqueue(Job& job) {
   // was ordered to leave.
   if (attempts_.find(job.record.id) != nullptr) return;
   if (job.waits_for != nullptr) return;
-  if (job.record.not_before > changes_.now()) return backing_off_.set(job, job.record.not_before);
+  const Micros waits_until = std::max(job.record.not_before, job.record.earliest);
+  if (waits_until > changes_.now()) return not_yet_.set(job, waits_until);
   matcher_.queue().add(job, policies_.job->order(job.record));
 }
 
-void JobBook::end_backoffs() {
-  while (Timed* timed = backing_off_.reached(changes_.now())) {
-    backing_off_.set(*timed, 0);
+void JobBook::end_waits() {
+  while (Timed* timed = not_yet_.reached(changes_.now())) {
+    not_yet_.set(*timed, 0);
     enqueue(*static_cast<Job*>(timed));
   }
 }
@@ -303,6 +305,9 @@ void JobBook::erase_final() {
     if (is_final(job->record.state)) final_.push_back(job);
   touched_.clear();
   for (Job* job : final_) {
+    if (const auto hours = job->user->hours.find(job->record.needs.hours);
+        hours != job->user->hours.end() && --hours->second == 0)
+      job->user->hours.erase(hours);
     if (--job->user->jobs == 0) ledger_.note_loss(*job->user);
     forget_batch_of(*job);
     Demand* demand = job->demand;

@@ -45,7 +45,7 @@ inline bool is_full(const Batch& batch) {
   return batch.record.at_most > 0 && batch.attempts >= batch.record.at_most;
 }
 
-// The deadline of a job that backs off after refusals is JobRecord::not_before.
+// Its deadline is when it may be queued: JobRecord::not_before, or `earliest` if that is later.
 struct Job : Timed {
   JobRecord record;
   User* user = nullptr;
@@ -100,12 +100,12 @@ class JobBook {
   // Every change of state; recorded. A waiting job leaves the queue; one that is to wait is
   // not queued yet.
   void set_state(Job& job, JobState state, EndReason ended = EndReason::kNone);
-  // Queues a waiting job unless its old attempt is still live, it is backing off, or it waits
-  // for others.
+  // Queues a waiting job unless its old attempt is still live, it is backing off, its user lets it
+  // start later only, or it waits for others.
   void enqueue(Job& job);
-  // Queues the jobs whose back-off has ended.
-  void end_backoffs();
-  std::optional<Micros> next_backoff() const { return backing_off_.next(); }
+  // Queues the jobs whose back-off has ended, or that may start from now on.
+  void end_waits();
+  std::optional<Micros> next_end_of_wait() const { return not_yet_.next(); }
   // The job waits for others no longer.
   void make_ready(Job& job);
   // An attempt of the job runs.
@@ -162,7 +162,7 @@ class JobBook {
   std::unordered_map<JobId, Job> jobs_;
   std::map<JobId, Job*> arrays_;
   std::unordered_map<BatchId, Batch> batches_;
-  Deadlines backing_off_;
+  Deadlines not_yet_;
   uint64_t waiting_ = 0;
   std::vector<JobId> unaccounted_;
   Touched<Job> touched_;

@@ -24,10 +24,11 @@ namespace sublet::scheduling {
 struct User : Timed {
   UserRecord record;
   // Counted by the job book alone:
-  uint64_t waiting = 0;          // jobs in state waiting: the `active` of formula 3.4
-  uint64_t active = 0;           // waiting, placed or running
-  uint64_t jobs = 0;             // live records, an array counts once
-  uint64_t limited_batches = 0;  // with a limit and live jobs
+  uint64_t waiting = 0;                        // jobs in state waiting: the `active` of formula 3.4
+  uint64_t active = 0;                         // waiting, placed or running
+  uint64_t jobs = 0;                           // live records, an array counts once
+  uint64_t limited_batches = 0;                // with a limit and live jobs
+  std::map<std::string, uint64_t> hours = {};  // that his live records name, and how many do
   // Counted by the attempt book alone: live ones, including those of removed jobs, and their
   // cores.
   uint64_t attempts = 0;

@@ -99,7 +99,7 @@ void Pool::State::settle_promise(Machine& m) {
   // Not if its user or its batch has as many places as are allowed by now.
   const bool wanted = job != nullptr && job->line != nullptr && !job->user->at_limit &&
                       (job->batch == nullptr || !is_full(*job->batch));
-  if (wanted && keeps_room(m) && matcher.has_licences(*job)) return place(*job, m);
+  if (wanted && keeps_room(m) && matcher.may_start(*job)) return place(*job, m);
   if (job != nullptr && !(wanted && may_keep_promise(m))) matcher.promises().forget(m);
   machines.note_promise(m);
 }

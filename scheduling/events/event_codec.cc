@@ -104,7 +104,10 @@ void fields(A& a, Submitted& e) {
                                       [](auto& job) { return !job.needs.prefer.empty(); });
   const bool has_resources = std::any_of(e.jobs.begin(), e.jobs.end(),
                                          [](auto& job) { return !job.needs.resources.empty(); });
-  const bool has_at_most = e.at_most > 0;
+  const bool has_times = std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) {
+    return !job.needs.hours.empty() || job.earliest != 0;
+  });
+  const bool has_at_most = e.at_most > 0 || has_times;
   const bool has_last = has_relations || has_prefer || has_resources || has_at_most;
   const bool has_later = has_require || has_last;
   a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
@@ -127,6 +130,12 @@ void fields(A& a, Submitted& e) {
     for (auto& job : e.jobs) a.field(job.needs.resources);
   });
   a.tail(has_at_most, [&] { a.field(e.at_most); });
+  a.tail(has_times, [&] {
+    for (auto& job : e.jobs) {
+      a.field(job.needs.hours);
+      a.field(job.earliest);
+    }
+  });
 }
 template <typename A>
 void fields(A& a, BatchOpened& e) {
@@ -259,7 +268,9 @@ void fields(A& a, SharesSet& e) {
   a.tail(e.by != SharesSet::By::kSettings, [&] { a.field(e.by); });
 }
 template <typename A>
-void fields(A&, Ticked&) {}
+void fields(A& a, Ticked& e) {
+  a.tail(e.utc_offset != 0, [&] { a.field(e.utc_offset); });
+}
 template <typename A>
 void fields(A&, TimePassed&) {}
 template <typename A>
@@ -320,6 +331,7 @@ void fields(A& a, ServerStarted& e) {
     promise_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.parameters->licences); });
     latest_fields(a, *e.parameters);
+    a.tail(true, [&] { a.field(e.utc_offset); });
   });
 }
 template <typename A>

@@ -28,6 +28,8 @@ class EventCodecTest : public CppUnit::TestFixture {
     event.jobs[0].after = {{{3, 4}, After::kEnded}, {{9, 1}, After::kStarted}};
     event.on_never = OnNever::kRemove;
     event.at_most = 11;
+    event.jobs[0].needs.hours = "sat, sun";
+    event.jobs[0].earliest = 12;
     const Event decoded = decode_event(Event(event).index(), encode_event(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -39,6 +41,7 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(got.stop_when == event.stop_when);
     CPPUNIT_ASSERT(got.jobs[0].after == event.jobs[0].after);
     CPPUNIT_ASSERT(got.on_never == OnNever::kRemove);
+    CPPUNIT_ASSERT_EQUAL(Micros{12}, got.jobs[0].earliest);
   }
 
   void every_kind_survives() {
@@ -54,11 +57,12 @@ class EventCodecTest : public CppUnit::TestFixture {
               Submitted{a,
                         text,
                         text,
-                        {{{text, text, b, a, a, text, text, text, text},
+                        {{{text, text, b, a, a, text, text, text, text, text},
                           int32_t(b),
                           b,
                           a,
-                          {{{a, b}, After(b % 5)}, {}}}},
+                          {{{a, b}, After(b % 5)}, {}},
+                          c}},
                         {a, b, text},
                         OnNever(b % 3),
                         a},
@@ -75,9 +79,9 @@ class EventCodecTest : public CppUnit::TestFixture {
               JobsHeld{ids, states, text, text},
               JobsReleased{ids, states},
               SharesSet{text, 0.25, SharesSet::By(b % 3)},
-              Ticked{},
+              Ticked{int32_t(b)},
               TimePassed{},
-              flag ? ServerStarted{} : ServerStarted{parameters},
+              flag ? ServerStarted{} : ServerStarted{parameters, int32_t(b)},
               CheckpointDamaged{key, a, a, a, a},
               MachineDrained{a, flag},
               MachineEvicted{a},
@@ -97,11 +101,12 @@ class EventCodecTest : public CppUnit::TestFixture {
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
   // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
   // `licences`; before attempts had `memory_offered`; before they had `memory_used`; before
-  // machines rested; and before attempts had `disk_used`.
+  // machines rested; before attempts had `disk_used`; and before local time was known.
   void older_parameters_are_read() {
     constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7,
                      kPromises = kLicences + 8 + 8 + 4, kPromised = 8, kLast = kPromises + 8,
-                     kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8;
+                     kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8,
+                     kOffset = 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
@@ -117,28 +122,37 @@ class EventCodecTest : public CppUnit::TestFixture {
       return decode_event(static_cast<uint32_t>(event.index()),
                           std::string_view(bytes).substr(0, bytes.size() - less));
     };
-    const Event started = ServerStarted{p};
+    const Event started = ServerStarted{p, -3600};
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, 0)).parameters == p);
+    CPPUNIT_ASSERT_EQUAL(-3600, std::get<ServerStarted>(of(started, 0)).utc_offset);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset)).parameters == p);
+    CPPUNIT_ASSERT_EQUAL(0, std::get<ServerStarted>(of(started, kOffset)).utc_offset);
+    CPPUNIT_ASSERT_EQUAL(7200, std::get<Ticked>(of(Ticked{7200}, 0)).utc_offset);
+    CPPUNIT_ASSERT_EQUAL(0, std::get<Ticked>(of(Ticked{7200}, kOffset)).utc_offset);
     Parameters without_limits = p;
     without_limits.most_per_user = 0;
     without_limits.most_per_machine = "";
     Parameters without_rests = without_limits;
     without_rests.rest_least = Parameters().rest_least;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kRests)).parameters == without_rests);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kRests)).parameters ==
+                   without_rests);
     Parameters as_before = without_rests;
     as_before.licences.clear();
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLicences)).parameters == as_before);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kLicences)).parameters ==
+                   as_before);
     as_before.wide_wait = Parameters().wide_wait;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kPromises)).parameters == as_before);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kPromises)).parameters ==
+                   as_before);
     as_before.candidates = 64;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast)).parameters == as_before);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kLast)).parameters == as_before);
     Parameters unthrottled = as_before;
     unthrottled.throttle = 0;
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast + kThrottle)).parameters ==
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kLast + kThrottle)).parameters ==
                    unthrottled);
     Parameters old;
     old.job_policy = "fair-share-1998";
-    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kLast + kLater)).parameters == old);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset + kLast + kLater)).parameters ==
+                   old);
     const Event set = PolicySet{p, "root"};
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, 0)).choice == p);
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLimits)).choice == without_limits);

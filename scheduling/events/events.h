@@ -25,6 +25,7 @@ struct Submitted {
     // What all of them wait for: live jobs, or jobs of this event, whose ids the caller knows
     // from PoolRecord::next_job. What is not live counts as met. No cycles.
     std::vector<Dependence> after = {};
+    Micros earliest = 0;  // not started before this instant; 0: at any time
     bool operator==(const Job&) const = default;
   };
   BatchId batch = 0;  // from an earlier BatchOpened
@@ -154,7 +155,9 @@ struct MachineEvicted {
   MachineId machine = 0;
 };
 // The Alarm Sender's tick: usage decays (formulas 3.1 and 3.2 of the source).
-struct Ticked {};
+struct Ticked {
+  int32_t utc_offset = 0;  // of the server's local time now, seconds east of UTC
+};
 // Time has passed: expired leases, silent machines and waits are handled. Due at
 // Pool::next_deadline().
 struct TimePassed {};
@@ -163,6 +166,7 @@ struct TimePassed {};
 // from those that an administrator has set; the others are what the brain was made with.
 struct ServerStarted {
   std::optional<Parameters> parameters = std::nullopt;
+  int32_t utc_offset = 0;  // as of Ticked; stored only with parameters
 };
 // A live attempt requested its job's checkpoint and the checkpoint turned out to be
 // damaged: the job resumes from an older generation (rule 9).

@@ -28,6 +28,7 @@ void Pool::State::on(const Submitted& event) {
     record.needs = wanted.needs;
     record.priority = wanted.priority;
     record.retries_left = wanted.retries;
+    record.earliest = wanted.earliest;
     record.submitted = changes.now();
     record.share_priority_at = changes.now();
     record.state = JobState::kHeld;  // for adopt: not counted yet

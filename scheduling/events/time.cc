@@ -11,7 +11,8 @@ void Pool::State::on(const SharesSet& event) {
   changes.answer().accepted = ledger.set_shares(event);
 }
 
-void Pool::State::on(const Ticked&) {
+void Pool::State::on(const Ticked& event) {
+  changes.set_utc_offset(event.utc_offset);
   const Micros since_last = changes.tick();
   const double kept = ledger.decay(since_last);
   // What runs, and who waits, is known of now only: not of all the time of a stopped server.
@@ -36,6 +37,7 @@ void Pool::State::on(const TimePassed&) {
 // its leases start again now. REQUESTING gets an order that depends only on the stored
 // jobs, so that a restored brain continues exactly like one that was never stopped.
 void Pool::State::on(const ServerStarted& event) {
+  changes.set_utc_offset(event.utc_offset);
   if (event.parameters && policy.by.empty()) switch_policies(*event.parameters, "");
   machines.restart();
   attempts.restart();

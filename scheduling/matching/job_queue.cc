@@ -146,8 +146,8 @@ void JobQueue::sort_out(const std::map<std::string, User>& users) {
   }
 }
 
-bool JobQueue::has_named(const Group& group, const rules::NamedAmounts& named) const {
-  return group.of_machine.within(named) && licences_.has_left(group.licences);
+bool JobQueue::may_start_with(const Group& group, const rules::NamedAmounts& named) const {
+  return group.of_machine.within(named) && may_start(group);
 }
 
 Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& space, Among among,
@@ -156,7 +156,7 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& sp
   for (const auto& line : user.lines) {
     if (!line->stands) continue;  // its batch is full
     if (!line->group->suits[machine.kind->index]) continue;
-    if (!has_named(*line->group, space.named)) continue;
+    if (!may_start_with(*line->group, space.named)) continue;
     if (host && line->host != *host) continue;
     Job* first = line->jobs.first_within(space.room, among);
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
@@ -171,7 +171,7 @@ Job* JobQueue::best_by_key(const Machine& machine, const Space& space, Among amo
   const UserLine* best = nullptr;
   bool best_is_behind = false;
   for (const Group* group : machine.kind->groups) {
-    if (!has_named(*group, space.named)) continue;
+    if (!may_start_with(*group, space.named)) continue;
     const LineTree& lines = group->lines;
     const UserLine* line =
         from ? lines.first_behind(behind, within(space.room), has_job_within(space.room, among))
@@ -210,7 +210,7 @@ Job* JobQueue::best_by_job(const Machine& machine, const Space& space, Among amo
     return true;
   };
   for (const Group* group : machine.kind->groups)
-    if (has_named(*group, space.named)) group->lines.walk(within(space.room), try_line);
+    if (may_start_with(*group, space.named)) group->lines.walk(within(space.room), try_line);
   return best;
 }
 
@@ -223,7 +223,7 @@ std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Spa
     return true;
   };
   for (const Group* group : machine.kind->groups)
-    if (has_named(*group, space.named)) group->lines.walk(within(space.room), try_line);
+    if (may_start_with(*group, space.named)) group->lines.walk(within(space.room), try_line);
   if (first == nullptr) return std::nullopt;
   return first->index;
 }

@@ -46,6 +46,10 @@ class JobQueue {
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
 
+  // Whether the pool lets jobs of the group start now: their hours are open, and licences are left.
+  bool may_start(const Group& group) const {
+    return (group.hours == nullptr || group.hours->open) && licences_.has_left(group.licences);
+  }
   // The job that gets this machine, with so much space; null: no waiting job fits.
   Job* best_for(const Machine& machine, const Space& space, Among among = Among::kAll);
   // The user's best job for it; `host`: of this one only.
@@ -64,9 +68,9 @@ class JobQueue {
   // The line's jobs, its user's key, or whether it may stand, have changed.
   void settle(UserLine& line);
   void leave(UserLine& line);
-  // Whether what the group's jobs ask by name is among these, which a machine has, and left in the
-  // pool.
-  bool has_named(const Group& group, const rules::NamedAmounts& named) const;
+  // Whether what the group's jobs ask by name is among these, which a machine has, and the pool
+  // lets them start.
+  bool may_start_with(const Group& group, const rules::NamedAmounts& named) const;
   Job* best_by_key(const Machine& machine, const Space& space, Among among) const;
   Job* best_by_job(const Machine& machine, const Space& space, Among among);
   // Of the hosts with a job that fits the machine, the one nearest to the head.

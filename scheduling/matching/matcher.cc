@@ -8,6 +8,8 @@
 // fits an idle machine, but for promised places.
 #include "scheduling/matching/matcher.h"
 
+#include <algorithm>
+
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
@@ -23,7 +25,7 @@ Space most_for(const Machine& machine) {
   return {lent_by(machine), machine.kind->offers};
 }
 
-// Of licences apart.
+// Of licences and hours apart.
 bool fits_now(const Job& job, const Machine& machine) {
   return Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(machine.place);
 }
@@ -44,14 +46,18 @@ void Matcher::set_licences(const std::string& licences) {
   suitability_.note_licences();
 }
 
-// O(groups), only after an attempt that held a licence.
-void Matcher::note_released() {
-  if (licences_.released().empty()) return;
+// O(groups), only after an attempt that held a licence, or when hours open.
+void Matcher::note_startable() {
+  const bool released = !licences_.released().empty(), opened = hours_.have_opened();
+  if (!released && !opened) return;
   for (const auto& [key, group] : suitability_.groups()) {
-    if (group->licences.empty() || group->lines.empty()) continue;
-    if (licences_.has_left(group->licences)) queue_.note_new(*group, group->lines.bound());
+    const bool concerned =
+        (released && !group->licences.empty()) || (opened && group->hours != nullptr);
+    if (concerned && !group->lines.empty() && queue_.may_start(*group))
+      queue_.note_new(*group, group->lines.bound());
   }
   licences_.note_searched();
+  hours_.note_searched();
 }
 
 void Matcher::rekey() {
@@ -63,7 +69,7 @@ void Matcher::rekey() {
 
 void Matcher::allocate(Micros now, const Actions& actions) {
   rekey();
-  note_released();
+  note_startable();
   if (idle_.changed().empty() && queue_.newly_queued().empty()) return;
   std::vector<Search> searches = searches_for_new_jobs();
   uint64_t served = 0;
@@ -114,19 +120,19 @@ Job* Matcher::overdue_for(const Machine& machine, Micros now) {
 }
 
 bool Matcher::is_overdue(const Job& job, Micros now) const {
-  return now - job.record.changed >= policies_.wide_wait;
+  Micros since = std::max(job.record.changed, job.record.earliest);
+  if (const OpenHours* hours = job.demand->hours)
+    since = std::max(since, hours_.open_since(*hours));
+  return now - since >= policies_.wide_wait;
 }
 
-bool Matcher::has_licences(const Job& job) const {
-  return licences_.has_left(job.demand->group->licences);
-}
+bool Matcher::may_start(const Job& job) const { return queue_.may_start(*job.demand->group); }
 
 void Matcher::end_vain_promises() {
   std::vector<Machine*> vain;
-  for (const auto& [id, machine] : promises_.of_named()) {
+  for (const auto& [id, machine] : promises_.of_restricted()) {
     const Job& job = *machine->promised_to;
-    if (!has_licences(job) || !job.demand->group->suits[machine->kind->index])
-      vain.push_back(machine);
+    if (!may_start(job) || !job.demand->group->suits[machine->kind->index]) vain.push_back(machine);
   }
   for (Machine* machine : vain) promises_.forget(*machine);
 }
@@ -150,7 +156,7 @@ std::optional<Ask> Matcher::least_of_new(const MachineKind& kind) const {
   std::optional<Ask> needs;
   for (const Group* group : queue_.newly_queued()) {
     if (group->lines.empty() || !group->suits[kind.index]) continue;
-    if (!licences_.has_left(group->licences)) continue;
+    if (!queue_.may_start(*group)) continue;
     const Amounts of_group = most(group->newly_least, group->lines.bound());
     needs = needs ? Ask{least(needs->amounts, of_group), least(needs->named, group->of_machine)}
                   : Ask{of_group, group->of_machine};

@@ -24,11 +24,12 @@ class Ledger;
 
 class Matcher {
  public:
-  Matcher(const Policies& policies, Ledger& ledger, LicenceBook& licences)
+  Matcher(const Policies& policies, Ledger& ledger, LicenceBook& licences, HoursBook& hours)
       : policies_(policies),
         ledger_(ledger),
         licences_(licences),
-        suitability_(licences),
+        hours_(hours),
+        suitability_(licences, hours),
         queue_(policies, licences) {}
 
   JobQueue& queue() { return queue_; }
@@ -60,9 +61,9 @@ class Matcher {
   // Gives idle machines to waiting jobs until no waiting job fits an idle machine, or promises
   // them to jobs that have waited for long.
   void allocate(Micros now, const Actions& actions);
-  // Whether the licences that the job asks for are left.
-  bool has_licences(const Job& job) const;
-  // Ends the promises to jobs that lack a licence, or that the machine does not suit any more.
+  // Whether the pool lets the job start now (JobQueue::may_start).
+  bool may_start(const Job& job) const;
+  // Ends the promises to jobs that may not start now, or that the machine does not suit any more.
   void end_vain_promises();
   // No waiting job fits an idle machine or what it is promised, as the caller knows: none need be
   // looked at.
@@ -70,11 +71,13 @@ class Matcher {
     idle_.changed().clear();
     promises_.clear_changed();
     licences_.note_searched();
+    hours_.note_searched();
   }
 
  private:
-  // Jobs that ask for licences that were released are as good as new ones.
-  void note_released();
+  // Jobs that ask for licences that were released, or whose hours have opened, are as good as new
+  // ones.
+  void note_startable();
   // Moves the users whose keys have changed.
   void rekey();
   void serve(Machine& machine, Micros now, const Actions& actions);
@@ -97,6 +100,7 @@ class Matcher {
   const Policies& policies_;
   Ledger& ledger_;
   LicenceBook& licences_;
+  HoursBook& hours_;
   Suitability suitability_;
   JobQueue queue_;
   MachineQueue idle_;

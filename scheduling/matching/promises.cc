@@ -11,7 +11,8 @@ void Promises::make(Machine& machine, Job& job) {
   job.promised = &machine;
   ++made_;
   job.user->promised += amounts_of(job.record.needs).cores;
-  if (!job.demand->named.empty()) of_named_[machine.record.id] = &machine;
+  if (!job.demand->named.empty() || job.demand->hours != nullptr)
+    of_restricted_[machine.record.id] = &machine;
 }
 
 void Promises::forget(Machine& machine) {
@@ -25,7 +26,7 @@ void Promises::forget(Job& job) {
   job.promised = nullptr;
   --made_;
   machine.promised_to = nullptr;
-  of_named_.erase(machine.record.id);
+  of_restricted_.erase(machine.record.id);
   changed_.emplace(machine.record.id, &machine);
 }
 

@@ -2,7 +2,7 @@
 // or elsewhere if it fits there before. Others get of the machine only what that job leaves. A
 // place is promised to a job that has waited for long beside machines that are large enough
 // (PolicyChoice::wide_wait), and to one for which another had to give way. Licences of the pool
-// are not kept: a promise ends when its job lacks one.
+// are not kept: a promise ends when its job lacks one, or when its hours close.
 //
 // A promise is not recorded: it ends when the server stops.
 //
@@ -36,13 +36,13 @@ class Promises {
   bool none() const { return made_ == 0; }
   bool any_changed() const { return !changed_.empty(); }
   void clear_changed() { changed_.clear(); }
-  // The promised machines whose jobs ask for named amounts.
-  const std::map<MachineId, Machine*>& of_named() const { return of_named_; }
+  // The promised machines whose jobs ask for named amounts or have hours.
+  const std::map<MachineId, Machine*>& of_restricted() const { return of_restricted_; }
 
  private:
   std::map<MachineId, Machine*> changed_;
   size_t made_ = 0;
-  std::map<MachineId, Machine*> of_named_;
+  std::map<MachineId, Machine*> of_restricted_;
 };
 
 }  // namespace sublet::scheduling

@@ -107,6 +107,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
       part = made.back().get();
       part->suits = before->suits;
       part->size = before->size;
+      part->hours = before->hours;
       ask(*part, before->named);
     }
     demand.group = part;
@@ -154,12 +155,13 @@ void Suitability::leave_kind(MachineKind* kind) {
 }
 
 Group* Suitability::group_with(const Demand& demand) {
-  GroupKey key{suited(demand), demand.size, demand.named.text()};
+  GroupKey key{suited(demand), demand.size, demand.named.text(), text_of(demand.hours)};
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
   auto group = std::make_unique<Group>();
   group->suits = std::get<0>(key);
   group->size = demand.size;
+  group->hours = demand.hours;
   ask(*group, demand.named);
   acquaint(*group);
   return groups_.emplace(std::move(key), std::move(group))->second.get();
@@ -196,6 +198,7 @@ Demand* Suitability::enter_demand(const Requirements& needs) {
   demand.require = parsed(parse_requirement, demand.asks.require);
   demand.prefer = parsed(parse_preference, demand.asks.prefer);
   demand.named = rules::NamedAmounts::stored(demand.asks.resources, &demand.unreadable);
+  demand.hours = hours_.enter(demand.asks.hours);
   demand.group = group_with(demand);
   ++demand.group->demands;
   return &demand;
@@ -233,14 +236,21 @@ void Suitability::leave_demand(Demand* demand) {
 void Suitability::forget_spare() {
   std::sort(spare_.begin(), spare_.end());
   spare_.erase(std::unique(spare_.begin(), spare_.end()), spare_.end());
+  std::vector<const OpenHours*> left;
   for (Demand* demand : spare_) {
     if (demand->jobs > 0) continue;
     Group* group = demand->group;
+    if (demand->hours != nullptr) left.push_back(demand->hours);
     demands_.erase(demands_.find({demand->asks, demand->size}));
     if (--group->demands == 0) forget(group);
   }
   spare_.clear();
-  if (!spare_groups_) return;
+  if (spare_groups_) forget_spare_groups();
+  // Groups may refer to them until now.
+  for (const OpenHours* hours : left) hours_.leave(hours);
+}
+
+void Suitability::forget_spare_groups() {
   std::vector<Group*> spare;
   for (auto& [key, group] : groups_)
     if (group->demands == 0) spare.push_back(group.get());

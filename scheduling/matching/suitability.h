@@ -1,8 +1,9 @@
 // Which machines suit which jobs. Machines that no job tells apart, amounts aside, are of one kind;
 // jobs that ask for the same, and for amounts of the same size, are one demand; and demands of one
-// size that ask for the same named amounts, and that the same kinds suit, form one group. What a
-// group asks by name is looked at once for each machine, and licences once for all. So there are
-// few groups however many demands differ, and a decision evaluates none.
+// size that ask for the same named amounts, may start at the same hours, and that the same kinds
+// suit, form one group. What a group asks by name is looked at once for each machine, and licences
+// and hours once for all. So there are few groups however many demands differ, and a decision
+// evaluates none.
 //
 // Private to the brain; owned by the matcher; one caller at a time.
 #ifndef SUBLET_SCHEDULING_MATCHING_SUITABILITY_H_
@@ -19,6 +20,7 @@
 
 #include "rules/named_amounts.h"
 #include "rules/rule.h"
+#include "scheduling/books/hours_book.h"
 #include "scheduling/books/licence_book.h"
 #include "scheduling/matching/machine_queue.h"
 #include "scheduling/matching/user_line.h"
@@ -50,9 +52,10 @@ inline uint32_t size_of(const Amounts& needs) {
 
 // What jobs ask of a machine's kind.
 struct Demand {
-  Requirements asks;          // without amounts
-  uint32_t size = 0;          // of the amounts
-  rules::NamedAmounts named;  // besides
+  Requirements asks;                 // without amounts
+  uint32_t size = 0;                 // of the amounts
+  rules::NamedAmounts named;         // besides
+  const OpenHours* hours = nullptr;  // at which its jobs may be started; null: at any time
   // The stored text of these amounts is damaged: no machine suits it.
   bool unreadable = false;
   // None: nothing is asked, or the stored text is damaged, and then no machine suits it.
@@ -66,14 +69,15 @@ struct Demand {
   Group* group = nullptr;
 };
 
-// The demands of one size that the same kinds suit and that ask for the same named amounts, and
-// the jobs that wait with them.
+// The demands of one size that the same kinds suit, that ask for the same named amounts and that
+// may start at the same hours, and the jobs that wait with them.
 struct Group {
   std::vector<bool> suits;  // by MachineKind::index
   uint32_t size = 0;
   rules::NamedAmounts named;
-  rules::NamedAmounts licences;    // those of them that are the pool's,
-  rules::NamedAmounts of_machine;  // and the others
+  rules::NamedAmounts licences;      // those of them that are the pool's,
+  rules::NamedAmounts of_machine;    // and the others
+  const OpenHours* hours = nullptr;  // null: at any time
   uint64_t demands = 0;
   LineTree lines;  // one for each user
   // Jobs were added that may fit an idle machine, none of which needs less than this; IDLE has
@@ -84,7 +88,7 @@ struct Group {
 
 class Suitability {
  public:
-  explicit Suitability(const LicenceBook& licences) : licences_(licences) {}
+  Suitability(const LicenceBook& licences, HoursBook& hours) : licences_(licences), hours_(hours) {}
 
   // Other names are licences, or there are other numbers of them: demands have moved to other
   // groups. No job is queued. O(demands * kinds).
@@ -108,7 +112,7 @@ class Suitability {
 
   // Without gaps; in no particular order.
   const std::vector<std::unique_ptr<MachineKind>>& kinds() const { return kinds_; }
-  using GroupKey = std::tuple<std::vector<bool>, uint32_t, std::string>;
+  using GroupKey = std::tuple<std::vector<bool>, uint32_t, std::string, std::string>;
   const std::multimap<GroupKey, std::unique_ptr<Group>>& groups() const { return groups_; }
 
  private:
@@ -117,8 +121,9 @@ class Suitability {
   static MachineKind kind_of(const MachineRecord& record);
 
   static GroupKey key_of(const Group& group) {
-    return {group.suits, group.size, group.named.text()};
+    return {group.suits, group.size, group.named.text(), text_of(group.hours)};
   }
+  static std::string text_of(const OpenHours* hours) { return hours == nullptr ? "" : hours->text; }
   void ask(Group& group, const rules::NamedAmounts& named) const;
   // Whether such machines, or the pool, have so much if nobody has reserved any.
   bool offers(const MachineKind& kind, const rules::NamedAmounts& named) const;
@@ -129,14 +134,16 @@ class Suitability {
   void sort_groups();
   std::vector<bool> suited(const Demand& demand) const;
   void acquaint(Group& group);
+  void forget_spare_groups();
   void forget(Group* group);
 
   const LicenceBook& licences_;
+  HoursBook& hours_;
   std::vector<std::unique_ptr<MachineKind>> kinds_;
   uint64_t version_ = 0;  // counts the changes of kinds_
   std::map<KindKey, MachineKind*> kinds_by_key_;
   std::map<std::pair<Requirements, uint32_t>, Demand> demands_;
-  // By suits, size and named amounts; after a kind was forgotten, several may be equal.
+  // By suits, size, named amounts and hours; after a kind was forgotten, several may be equal.
   std::multimap<GroupKey, std::unique_ptr<Group>> groups_;
   std::vector<Demand*> spare_;
   bool spare_groups_ = false;  // some have no demands

@@ -98,6 +98,14 @@ uint64_t Pool::limited_batches(const std::string& user) const {
   return found == users.end() ? 0 : found->second.limited_batches;
 }
 
+std::set<std::string> Pool::hours_of(const std::string& user) const {
+  std::set<std::string> texts;
+  const auto& users = state_->ledger.users();
+  if (const auto found = users.find(user); found != users.end())
+    for (const auto& [hours, records] : found->second.hours) texts.insert(hours);
+  return texts;
+}
+
 size_t Pool::groups() const { return state_->matcher.suitability().groups().size(); }
 
 const PolicyRecord& Pool::policy() const { return state_->policy; }

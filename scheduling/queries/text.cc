@@ -1,7 +1,11 @@
 #include "scheduling/queries/text.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+
+#include "rules/hours.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -92,6 +96,19 @@ std::string span_text(Micros span) {
   if (rounded(60 * kSecond) < 100) return std::to_string(rounded(60 * kSecond)) + " min";
   if (rounded(3600 * kSecond) < 48) return std::to_string(rounded(3600 * kSecond)) + " h";
   return std::to_string(rounded(86'400 * kSecond)) + " d";
+}
+
+std::string instant_text(Micros instant, int32_t utc_offset) {
+  using namespace std::chrono;
+  const sys_time<microseconds> local{microseconds(instant) + seconds(utc_offset)};
+  const year_month_day date{floor<days>(local)};
+  const rules::LocalTime time = rules::local_time(instant, utc_offset);
+  const int ahead = std::abs(utc_offset) / 60;
+  char text[64];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02u %02u:%02u (UTC%c%02d:%02d)", int{date.year()},
+                unsigned{date.month()}, unsigned{date.day()}, time.hour, time.minute,
+                utc_offset < 0 ? '-' : '+', ahead / 60, ahead % 60);
+  return text;
 }
 
 std::string number_text(double value) {

@@ -22,6 +22,8 @@ std::string counted(uint64_t count, const std::string& noun);
 std::string bytes_text(uint64_t bytes);
 // "40 s", "12 min", "3 h", "2 d": rounded.
 std::string span_text(Micros span);
+// "2026-12-01 18:00 (UTC+01:00)": in local time, of which UTC is so many seconds behind.
+std::string instant_text(Micros instant, int32_t utc_offset);
 // "1 share", "2.5 shares".
 std::string shares_text(double shares);
 // Three significant digits: "3.1", "0.0012".

@@ -238,7 +238,8 @@ uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) 
   return low;
 }
 
-// The waiting jobs before this one that fit one of these machines too. Examines at most
+// The waiting jobs before this one that fit one of these machines too, and whose hours are open.
+// Examines at most
 // kLookedAt records: `all` is false if there were more. So it is if the users' order does not
 // follow their jobs, but changes with each job that is placed, and other users wait: then one
 // job is counted of each who is ahead now.
@@ -296,7 +297,8 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
   std::set<const Group*> seen;
   for (const Offer& offer : offers)
     for (const Group* group : offer.kind->groups)
-      if (seen.insert(group).second && looked_at <= kLookedAt)
+      if (seen.insert(group).second && looked_at <= kLookedAt &&
+          (group->hours == nullptr || group->hours->open))
         group->lines.walk([](const Amounts&) { return true; }, count_line);
   return ahead;
 }
@@ -378,6 +380,14 @@ std::string all_held(const Pool::State& s, const rules::NamedAmounts& asked) {
   return "";
 }
 
+// "it may start mon-fri 19:00-07:00: in 3 h"; "": its hours are open.
+std::string closed(const Pool::State& s, const OpenHours* hours, Micros now) {
+  if (hours == nullptr || hours->open) return "";
+  if (!hours->hours) return "its hours \"" + hours->text + "\" cannot be read";
+  return "it may start " + hours->text + ": in " +
+         span_text(s.hours.opens_in(*hours, now).value_or(0));
+}
+
 // "ann has been given 10 places, as many as the throttle allows: the next in 2 s"
 std::string throttled(const User& user, Micros now) {
   return user.record.name + " has been given " + counted(user.record.placed, "place") +
@@ -414,6 +424,10 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (job->record.state != JobState::kWaiting) return at_work(*attempt, now);
   if (attempt != nullptr) return "its " + where + " has not ended yet";
   if (job->waits_for != nullptr) return s.relations.why(*job->waits_for);
+  if (job->record.earliest > std::max(now, job->record.not_before))
+    return "it may not start before " +
+           instant_text(job->record.earliest, s.changes.counters().utc_offset) + ": in " +
+           span_text(job->record.earliest - now);
   if (job->record.not_before > now) {
     const std::string& reason = job->record.reason;
     const std::string again = again_in(job->record.not_before - now);
@@ -433,6 +447,8 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   const rules::NamedAmounts& licences = job->demand->group->licences;
   if (const std::string few = too_few(s.licences, licences); !few.empty()) return few;
   if (fit.empty()) return text + missing;
+  if (const std::string shut = closed(s, job->demand->hours, now); !shut.empty())
+    return text + shut;
   if (job->promised != nullptr)
     return text + "a place on " + job->promised->record.name +
            " is promised to it: it starts when others have made room there";
@@ -476,9 +492,8 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   if (job == nullptr || job->record.state != JobState::kWaiting) return std::nullopt;
   if (job->waits_for != nullptr) return std::nullopt;
   // Slots that become free do not tell when it may be tried again.
-  const bool passed_over = job->record.not_before > now || is_passed_over(*job->user) ||
-                           !s.licences.has_left(job->demand->group->licences) ||
-
+  const bool passed_over = std::max(job->record.not_before, job->record.earliest) > now ||
+                           is_passed_over(*job->user) || !s.matcher.may_start(*job) ||
                            (job->batch != nullptr && is_full(*job->batch));
   if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;

@@ -33,6 +33,8 @@ Outcome Turn::apply(const Event& event) {
   return outcome;
 }
 
+void Turn::tick() { apply(scheduling::Ticked{pipeline_->utc_offset()}); }
+
 const scheduling::Pool& Turn::pool() const { return *pipeline_->pool_; }
 Changes& Turn::changes() { return pipeline_->changes_; }
 Micros Turn::now() const { return pipeline_->now_; }
@@ -77,7 +79,7 @@ void Pipeline::load() {
   changes_ = Changes();
   decisions_.clear();
   Turn turn(this);
-  turn.apply(scheduling::ServerStarted{settings_.policies});
+  turn.apply(scheduling::ServerStarted{settings_.policies, utc_offset()});
   for (const auto& user : users)
     if (!settings_.shares.count(user.name) && user.shares != settings_.policies.default_shares)
       turn.apply(scheduling::SharesSet{user.name, settings_.policies.default_shares});
@@ -234,7 +236,7 @@ void Pipeline::run_group(std::vector<Work>& group) {
 
 void Pipeline::apply_due(Turn& turn) {
   const Micros next_tick = pool_->counters().last_tick + settings_.policies.tick;
-  if (now_ >= next_tick) turn.apply(scheduling::Ticked{});
+  if (now_ >= next_tick) turn.tick();
   auto deadline = pool_->next_deadline();
   if (deadline && now_ >= *deadline) turn.apply(scheduling::TimePassed{});
 }

@@ -37,6 +37,8 @@ class Turn {
   // Applies the event to the brain; its records are added to this transaction, its
   // decisions are passed to the listener after the commit.
   scheduling::Outcome apply(const scheduling::Event& event);
+  // Applies the Alarm Sender's tick.
+  void tick();
   const scheduling::Pool& pool() const;
   // For rows of the server that are not the brain's.
   Changes& changes();
@@ -126,6 +128,7 @@ class Pipeline {
   void commit_group(std::vector<Work>& group);
   void loop();
   Micros tick_now();
+  int32_t utc_offset() const { return clock_.utc_offset_s(now_); }
 
   const PipelineSettings settings_;
   Store& store_;

@@ -58,6 +58,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_full_disk_does_not_make_it_spin);
   CPPUNIT_TEST(many_pieces_share_a_transaction);
   CPPUNIT_TEST(the_tick_comes_by_time);
+  CPPUNIT_TEST(local_time_comes_with_start_and_tick);
   CPPUNIT_TEST(time_never_runs_backwards);
   CPPUNIT_TEST(repeats_are_recognised);
   CPPUNIT_TEST(a_repeat_of_what_was_done_after_all);
@@ -271,6 +272,30 @@ class PipelineTest : public CppUnit::TestFixture {
     pipeline_->post(last(&after));
     pipeline_->run_once();
     CPPUNIT_ASSERT(after > before);
+  }
+
+  void local_time_comes_with_start_and_tick() {
+    const auto offset = [&] {
+      int32_t offset = -1;
+      pipeline_->post([&](Turn& t) { offset = t.pool().counters().utc_offset; });
+      pipeline_->run_once();
+      return offset;
+    };
+    const auto stored = [&] {
+      std::vector<std::string> damage;
+      return store_->load(&damage).pool.utc_offset;
+    };
+    CPPUNIT_ASSERT_EQUAL(0, offset());
+    clock_.set_utc_offset_s(3600);
+    CPPUNIT_ASSERT_EQUAL(0, offset());
+    clock_.advance_ms(61'000);
+    pipeline_->run_once();
+    CPPUNIT_ASSERT_EQUAL(3600, offset());
+    CPPUNIT_ASSERT_EQUAL(3600, stored());
+    clock_.set_utc_offset_s(-7200);
+    open();
+    CPPUNIT_ASSERT_EQUAL(-7200, offset());
+    CPPUNIT_ASSERT_EQUAL(-7200, stored());
   }
 
   void time_never_runs_backwards() {

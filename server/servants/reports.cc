@@ -49,7 +49,7 @@ class AlarmSenderServant : public POA_Sublet::v1::AlarmSender {
           at = std::stoll(*answer);
           return;
         }
-        turn.apply(scheduling::Ticked{});
+        turn.tick();
         at = turn.now();
         turn.remember(key, digest, std::to_string(at));
       });

@@ -80,6 +80,12 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column failure text not null default ''",
           "alter table machines add column rests_until bigint not null default 0",
       },
+      // 13: local time, and when jobs may be started.
+      {
+          "alter table pool add column utc_offset integer not null default 0",
+          "alter table jobs add column hours text not null default ''",
+          "alter table jobs add column earliest bigint not null default 0",
+      },
   };
   return kSteps;
 }

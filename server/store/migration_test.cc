@@ -29,6 +29,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_9_is_lost);
   CPPUNIT_TEST(nothing_of_layout_10_is_lost);
   CPPUNIT_TEST(nothing_of_layout_11_is_lost);
+  CPPUNIT_TEST(nothing_of_layout_12_is_lost);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -198,6 +199,21 @@ class MigrationTest : public CppUnit::TestFixture {
     for (const auto& job : snapshot.jobs) CPPUNIT_ASSERT(job.needs.resources.empty());
     for (const auto& machine : snapshot.machines) CPPUNIT_ASSERT(machine.resources.empty());
     CPPUNIT_ASSERT(snapshot.machines.at(0).failures == scheduling::MachineFailures());
+  }
+
+  // Local time is told by the server's next start; jobs may be started at any time.
+  void nothing_of_layout_12_is_lost() {
+    make(12);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    CPPUNIT_ASSERT_EQUAL(std::string("ansys=3"), snapshot.policy.value().choice.licences);
+    CPPUNIT_ASSERT_EQUAL(0, snapshot.pool.utc_offset);
+    CPPUNIT_ASSERT_EQUAL(JobId{7}, snapshot.pool.next_job);
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, snapshot.jobs.size());
+    for (const auto& job : snapshot.jobs)
+      CPPUNIT_ASSERT(job.needs.hours.empty() && job.earliest == 0);
   }
 
   void nothing_of_layout_9_is_lost() {

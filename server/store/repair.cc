@@ -137,7 +137,7 @@ void delete_impossible_rows(soci::session& sql, long long latest,
 // Makes what table pool says at least what the other tables say.
 void restore_pool(soci::session& sql, long long latest) {
   sql << "insert or ignore into pool (id, version, next_job, next_batch, next_machine, "
-         "next_change, last_tick, now) values (1, 0, 1, 1, 1, 1, 0, 0)";
+         "next_change, last_tick, now, utc_offset) values (1, 0, 1, 1, 1, 1, 0, 0, 0)";
   sql << "delete from pool where id <> 1";
   sql << "update pool set version = " << kSchemaVersion;
   for (const char* next : {"next_job", "next_batch", "next_machine", "next_change"})

@@ -35,6 +35,7 @@ constinit const TableOf<PoolRow> kPool = {
         column<&PoolRow::pool, &PoolRecord::next_change>("next_change"),
         column<&PoolRow::pool, &PoolRecord::last_tick>("last_tick"),
         column<&PoolRow::pool, &PoolRecord::now>("now"),
+        column<&PoolRow::pool, &PoolRecord::utc_offset>("utc_offset"),
     },
 };
 
@@ -233,6 +234,8 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::prefer>("prefer"),
         column<&JobRecord::has_started>("has_started"),
         column<&JobRecord::needs, &Requirements::resources>("resources"),
+        column<&JobRecord::needs, &Requirements::hours>("hours"),
+        column<&JobRecord::earliest>("earliest"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.
