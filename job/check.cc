@@ -5,6 +5,7 @@
 #include <set>
 
 #include "job/output_name.h"
+#include "rules/hours.h"
 
 namespace sublet {
 namespace {
@@ -138,6 +139,19 @@ void check_resources(const JobDescription& job, const std::string& subject) {
     if (amount == 0) invalid(subject, "resources: it asks for 0 of '" + name + "'", advice);
 }
 
+void check_times(const JobDescription& job, const std::string& subject) {
+  if (job.not_before_us < 0)
+    invalid(subject, "`not_before` is negative",
+            "Give microseconds since 1970, or 0 for any time.");
+  if (job.hours.empty()) return;
+  try {
+    rules::Hours::parse(job.hours);
+  } catch (const rules::HoursError& e) {
+    invalid(subject, "`hours`: " + std::string(e.what()),
+            "Write them as in \"mon-fri 19:00-07:00, sat, sun\".");
+  }
+}
+
 }  // namespace
 
 void invalid(const std::string& subject, const std::string& what, const std::string& advice) {
@@ -209,6 +223,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
     invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
   check_numbers(job, subject);
   check_resources(job, subject);
+  check_times(job, subject);
 }
 
 void check_inputs_sent(const JobDescription& job, const std::string& subject) {

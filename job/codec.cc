@@ -1,6 +1,7 @@
 #include "job/codec.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "protocol/codec.h"
 
@@ -14,6 +15,7 @@ constexpr std::string_view kNetwork = "network";
 constexpr std::string_view kRequire = "require";
 constexpr std::string_view kPrefer = "prefer";
 constexpr std::string_view kResources = "resources";
+constexpr std::string_view kNotBefore = "not_before";
 constexpr std::string_view kSource = "input_source";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
@@ -143,9 +145,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   out.number(spec.save_deadline_ms);
   out.number(uint64_t{spec.programs.size()} + !spec.submit_folder.empty() +
              !spec.submit_host.empty() + !spec.standard_input.empty() + spec.even_so +
-             (spec.leaving != Leaving::kDefault) + (spec.network != Network::kDefault) +
-             !spec.needs.require.empty() + !spec.needs.prefer.empty() +
-             !spec.needs.resources.empty() + lists_in(spec.waits_for) + sources_in(spec.inputs));
+             !spec.hours.empty() + (spec.not_before_us != 0) + (spec.leaving != Leaving::kDefault) +
+             (spec.network != Network::kDefault) + !spec.needs.require.empty() +
+             !spec.needs.prefer.empty() + !spec.needs.resources.empty() + lists_in(spec.waits_for) +
+             sources_in(spec.inputs));
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -173,6 +176,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   if (!spec.needs.resources.empty()) {
     out.text(kResources);
     out.text(spec.needs.resources.text());
+  }
+  if (spec.not_before_us != 0) {
+    out.text(kNotBefore);
+    out.text(std::to_string(spec.not_before_us));
   }
   for (const auto& [name, list] : lists_of(spec.waits_for)) {
     if (list->empty()) continue;
@@ -245,6 +252,8 @@ JobDescription get_spec(protocol::Decoder& in) {
       spec.needs.prefer = std::move(value);
     else if (name == kResources)
       spec.needs.resources = rules::NamedAmounts::stored(value);
+    else if (name == kNotBefore)
+      std::from_chars(value.data(), value.data() + value.size(), spec.not_before_us);
     else if (name == kSource)
       take_source(spec.inputs, value);
     else if (!take_references(spec.waits_for, name, value))

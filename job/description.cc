@@ -52,6 +52,8 @@ Details details_of(const JobDescription& job) {
 
 JobDescription for_workstation(JobDescription job) {
   job.even_so = false;
+  job.hours.clear();
+  job.not_before_us = 0;
   job.needs.require.clear();
   job.needs.prefer.clear();
   job.waits_for = {};
@@ -71,6 +73,8 @@ bool take_detail(JobDescription& job, std::string_view name, std::string_view va
   } else if (name == detail_name::kEvenSo) {
     job.even_so = value == "true";
     return job.even_so;
+  } else if (name == detail_name::kHours) {
+    job.hours = value;
   } else {
     return false;
   }

@@ -85,6 +85,10 @@ struct JobDescription {
   std::string standard_input = {};  // the name of one of its inputs; empty: /dev/null
   Dependences waits_for = {};
   bool even_so = false;  // to be taken even if no machine of the pool could run it
+  // When it may be started: in these hours (rules/hours.h) of the server's local time, and not
+  // before this instant. "", 0: at any time.
+  std::string hours = {};
+  int64_t not_before_us = 0;
   bool operator==(const JobDescription&) const = default;
 };
 
@@ -115,6 +119,7 @@ inline constexpr std::string_view kProgramAt = "program@";          // + OS/ARCH
 inline constexpr std::string_view kSubmitFolder = "submit_folder";  // percent-encoded
 inline constexpr std::string_view kSubmitHost = "submit_host";
 inline constexpr std::string_view kEvenSo = "even_so";  // "true"
+inline constexpr std::string_view kHours = "hours";
 }  // namespace detail_name
 using Details = std::vector<std::pair<std::string, std::string>>;
 Details details_of(const JobDescription& job);
@@ -127,6 +132,7 @@ void each_detail(const JobDescription& job, Take take) {
     take(detail_name::kSubmitFolder, percent_encode(job.submit_folder));
   if (!job.submit_host.empty()) take(detail_name::kSubmitHost, job.submit_host);
   if (job.even_so) take(detail_name::kEvenSo, "true");
+  if (!job.hours.empty()) take(detail_name::kHours, job.hours);
 }
 // What a workstation is told of the job: without the details that concern the server alone,
 // which a client daemon need not know and would refuse.

@@ -35,6 +35,7 @@ class JobDescriptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(JobDescriptionTest);
   CPPUNIT_TEST(survives_the_store);
   CPPUNIT_TEST(standard_input_survives_the_store);
+  CPPUNIT_TEST(times_survive_the_store);
   CPPUNIT_TEST(an_unknown_way_to_leave_is_not_the_default);
   CPPUNIT_TEST(an_unknown_network_is_none);
   CPPUNIT_TEST(index_is_filled_in);
@@ -66,6 +67,17 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     ranges.push_back({plain(), true, 7, 3});
     CPPUNIT_ASSERT(decode_specs(encode(ranges)) == ranges);
     CPPUNIT_ASSERT_EQUAL(8 + 2 * (without - 8) + 2 * 8 + 14 + 12, encode(ranges).size());
+  }
+
+  // No workstation is told of them.
+  void times_survive_the_store() {
+    std::vector<SpecRange> ranges = {{plain(), false, 0, 1}, {plain(), true, 7, 3}};
+    ranges[0].spec.hours = "mon-fri 19:00-07:00, sat, sun";
+    ranges[0].spec.not_before_us = 1'800'000'000'000'000;
+    ranges[1].spec.not_before_us = 1;
+    CPPUNIT_ASSERT(decode_specs(encode(ranges)) == ranges);
+    JobDescription told = for_workstation(ranges[0].spec);
+    CPPUNIT_ASSERT(told.hours.empty() && told.not_before_us == 0);
   }
 
   // A later version may know stricter ways than this one.
@@ -280,6 +292,8 @@ class JobDescriptionTest : public CppUnit::TestFixture {
       s.environment = {"A=" + std::string(120'000, 'x')};
     });
     expect("1,024 octets", [](JobDescription& s) { s.name.assign(1025, 'x'); });
+    expect("`hours`: column 1: 'late' is not a day", [](JobDescription& s) { s.hours = "late"; });
+    expect("`not_before` is negative", [](JobDescription& s) { s.not_before_us = -1; });
     expect("details", [](JobDescription& s) { s.submit_folder.assign(6000, ' '); });
     expect("4,096", [](JobDescription& s) { s.arguments.assign(5000, "x"); });
   }

@@ -6,12 +6,14 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/batch/instant.h"
 #include "cli/batch/references.h"
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
 #include "cli/names.h"
 #include "job/at_most.h"
 #include "job/check.h"
+#include "rules/hours.h"
 
 namespace sublet::cli {
 
@@ -203,6 +205,24 @@ void read_references(const TomlReader& r, const TomlMember& m, PlannedJob* job) 
   }
 }
 
+// In their one form.
+std::string read_hours(const TomlReader& r, const TomlMember& v) {
+  const std::string& text = r.text(v);
+  try {
+    return rules::Hours::parse(text).text();
+  } catch (const rules::HoursError& e) {
+    r.fail(v.value, std::string("hours: ") + e.what());
+  }
+}
+
+// A string, or a date with or without a time.
+int64_t read_instant(const TomlReader& r, const TomlMember& v) {
+  const bool is_date = v.value.kind == TomlKind::date;
+  const auto instant = parse_instant(is_date ? v.value.text : r.text(v));
+  if (!instant) r.fail(v.value, v.key + " is no such time here: " + kInstantForm);
+  return *instant;
+}
+
 OnNever read_on_never(const TomlReader& r, const TomlMember& v) {
   const auto on_never = on_never_named(r.text(v));
   if (!on_never) r.fail(v.value, "never_satisfied must be hold or remove");
@@ -239,6 +259,8 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
        }},
       {"leaving", [=, &r](auto& v) { what->leaving = read_leaving(r, v); }},
       {"network", [=, &r](auto& v) { what->network = read_network(r, v); }},
+      {"hours", [=, &r](auto& v) { what->hours = read_hours(r, v); }},
+      {"not_before", [=, &r](auto& v) { what->not_before_us = read_instant(r, v); }},
       {"after", [=, &r](auto& v) { read_references(r, v, job); }},
       {"after_any", [=, &r](auto& v) { read_references(r, v, job); }},
       {"after_start", [=, &r](auto& v) { read_references(r, v, job); }},

@@ -16,6 +16,7 @@ class BatchFileTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(standard_input_is_sent);
   CPPUNIT_TEST(programs_of_platforms);
   CPPUNIT_TEST(default_arrays);
+  CPPUNIT_TEST(when_jobs_may_be_started);
   CPPUNIT_TEST(folders_and_patterns);
   CPPUNIT_TEST(errors_say_where);
   CPPUNIT_TEST(misspelt_parameters_are_found_where_they_stand);
@@ -203,6 +204,30 @@ inputs = [{ file = "elsewhere", name = "x86/prog" }]
     expect_error(job + "{ \"linux/x86_64\" = \"\" }", "2:", "name is empty");
     expect_error(job + "{ \"linux/x86_64\" = 5 }", "2:", "must be a string");
     expect_error(job + "{}", "2:", "needs a program");
+  }
+
+  void when_jobs_may_be_started() {
+    const BatchPlan plan = parse(R"([defaults]
+hours = " SAT,sun 7:00 - 24:00 "
+not_before = "2026-12-01T18:00+01:00"
+[[job]]
+program = "a"
+[[job]]
+program = "a"
+hours = "mon"
+not_before = 2026-12-01T17:00:00Z
+)");
+    CPPUNIT_ASSERT_EQUAL(std::string("sat, sun 07:00-24:00"), plan.jobs[0].what.hours);
+    CPPUNIT_ASSERT_EQUAL(std::string("mon"), plan.jobs[1].what.hours);
+    for (const PlannedJob& job : plan.jobs)
+      CPPUNIT_ASSERT_EQUAL(int64_t{1'796'144'400'000'000}, job.what.not_before_us);
+    const std::string job = "[[job]]\nprogram = 'a'\n";
+    expect_error(job + "hours = 'mon 19:00-7'", "3:9", "hours: column 11: '7' is not a time");
+    expect_error(job + "hours = ''", "3:9", "a window is missing");
+    expect_error(job + "hours = ['mon']", "3:9", "hours must be a string");
+    expect_error(job + "not_before = 'soon'", "3:14", "not_before is no such time here: write");
+    expect_error(job + "not_before = 12:00:00", "3:14", "not_before is no such time here");
+    expect_error(job + "not_before = 1", "3:14", "not_before must be a string");
   }
 
   void default_arrays() {

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "cli/batch/instant.h"
 #include "cli/batch/references.h"
 #include "cli/batch/sweep.h"
 #include "cli/batch/toml_reader.h"
@@ -16,6 +17,7 @@
 #include "cli/transfer/standard_input.h"
 #include "job/at_most.h"
 #include "job/check.h"
+#include "rules/hours.h"
 
 namespace sublet::cli {
 
@@ -85,6 +87,23 @@ rules::NamedAmounts resources_option(const std::vector<std::string>& words) {
   } catch (const rules::AmountError& e) {
     usage_error(std::string("--resource: ") + e.what(), "write it as --resource gpu=1");
   }
+}
+
+std::string hours_option(const std::string& word) {
+  if (word.empty()) return "";
+  try {
+    return rules::Hours::parse(word).text();
+  } catch (const rules::HoursError& e) {
+    usage_error(std::string("--hours: ") + e.what(),
+                "write them as in --hours \"mon-fri 19:00-07:00, sat, sun\"");
+  }
+}
+
+int64_t instant_option(const std::string& option, const std::string& word) {
+  if (word.empty()) return 0;
+  const auto instant = parse_instant(word);
+  if (!instant) usage_error(option + ": '" + word + "' is no such time here", kInstantForm);
+  return *instant;
 }
 
 Leaving leaving_option(const std::string& word) {
@@ -280,6 +299,8 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   job.what.save_deadline_ms = duration_option("--save-deadline", o.save_deadline);
   if (job.what.save_deadline_ms > kMaxSaveDeadlineMs)
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
+  job.what.hours = hours_option(o.hours);
+  job.what.not_before_us = instant_option("--not-before", o.not_before);
   job.what.leaving = leaving_option(o.leaving);
   job.what.network = network_option(o.network);
   add_references("after", o.after, &job);
@@ -332,6 +353,14 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "an amount of what its machine offers besides, or of the pool's licences, such as gpu=1 "
            "(repeatable)",
            "NAME=AMOUNT");
+  a.option("--hours", &o->hours,
+           "when it may be started, in the server's local time: days, times, or both, such as "
+           "\"mon-fri 19:00-07:00, sat, sun\" (any time); once started, it goes on",
+           "HOURS");
+  a.option("--not-before", &o->not_before,
+           "it is not started before this time, such as \"2026-12-01 18:00\", which is local time, "
+           "or 2026-12-01T18:00+01:00",
+           "TIME");
   a.option("--retries", &o->retries, "how often a failed run is repeated (0)", "N");
   a.option("--cpu-limit", &o->cpu_limit, "limit for the CPU time of one run", "TIME");
   a.option("--wall-limit", &o->wall_limit, "limit for the duration of one run", "TIME");

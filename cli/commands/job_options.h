@@ -21,6 +21,7 @@ struct JobOptions {
   std::vector<std::string> inputs, inputs_from, executables, outputs, environment;
   std::string standard_input;  // "-": the command's own
   std::string os, architecture, memory, disk, require, prefer;
+  std::string hours, not_before;
   std::vector<std::string> resources;
   int64_t cores = kNotGiven;
   std::string cpu_limit, wall_limit, memory_limit, output_text_limit, output_file_limit;

@@ -236,6 +236,9 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"leaving", leaving_name(job.description.leaving)},
        {"network", network_name(job.description.network)},
        {"after", waits_for_line(job.description.waits_for)},
+       {"hours", job.description.hours},
+       {"not before",
+        job.description.not_before_us == 0 ? "" : format_instant(job.description.not_before_us)},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
@@ -365,6 +368,8 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.end_array();
   if (!job.standard_input.empty()) json.field("stdin", job.standard_input);
   if (job.even_so) json.field("even_so", true);
+  if (!job.hours.empty()) json.field("hours", job.hours);
+  if (job.not_before_us != 0) json.field("not_before_us", job.not_before_us);
   json.key("outputs").begin_array();
   for (const OutputFile& f : job.outputs)
     json.begin_object().field("name", f.name).field("required", f.required).end_object();

@@ -112,7 +112,6 @@ void to_idl(const Limits& bounds, v1::Limits& out) {
 void clear_reserved(v1::JobDescription& out) {
   out.checkpoint.every = 0;
   out.checkpoint.signal = 0;
-  out.not_before = 0;
   out.reservation = 0;
   out.group.least = 0;
 }
@@ -206,6 +205,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.network = static_cast<Network>(job.network);
   out.waits_for = {from_idl(job.waits_for.after), from_idl(job.waits_for.after_any),
                    from_idl(job.waits_for.after_start)};
+  out.not_before_us = job.not_before;
   for (CORBA::ULong i = 0; i < job.more.length(); ++i)
     take_detail(out, job.more[i].name.in(), job.more[i].value.in());
   return out;
@@ -270,6 +270,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   out.leaving = static_cast<CORBA::ULong>(job.leaving);
   out.network = static_cast<CORBA::ULong>(job.network);
   to_idl(job.waits_for, out.waits_for);
+  out.not_before = job.not_before_us;
   to_idl(details_of(job), out.more);
   clear_reserved(out);
 }
@@ -311,7 +312,6 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
   for (const auto* list :
        {&job.waits_for.after, &job.waits_for.after_any, &job.waits_for.after_start})
     for (CORBA::ULong i = 0; i < list->length(); ++i) check.unknown((*list)[i].more, "waits_for.");
-  check.reserved(job.not_before != 0, "not_before");
   check.reserved(job.reservation != 0, "reservation");
   check.reserved(has(job.group), "group");
   check.reserved(has(job.account), "account");

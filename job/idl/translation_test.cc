@@ -39,6 +39,8 @@ JobDescription full() {
   job.submit_folder = "/home/anna/\xff %";
   job.submit_host = "desk";
   job.standard_input = "data/letters 1.txt";
+  job.hours = "sat, sun";
+  job.not_before_us = 1'800'000'000'000'000;
   job.waits_for = {{{true, 4, 2}, {false, 1ull << 40, 1}}, {{false, 7, 3}}, {{true, 0, 1}}};
   return job;
 }
@@ -141,7 +143,6 @@ const Row kReserved[] = {
     {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
     {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
     {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
-    {"not_before", "not_before", [](Job& j) { j.not_before = -1; }},
     {"reservation", "reservation", [](Job& j) { j.reservation = 1; }},
     {"group.name", "group", [](Job& j) { j.group.name = "gang"; }},
     {"group.least", "group", [](Job& j) { j.group.least = 2; }},

@@ -228,6 +228,23 @@ void JobService::check_limited_batches(Turn& turn, const BatchRow& batch) {
                 "batch " + std::to_string(batch.id));
 }
 
+// Jobs with other hours wait in a line of their own, which is looked at when a place is given.
+void JobService::check_hours(Turn& turn, const BatchRow& batch,
+                             const std::vector<SpecRange>& specs) {
+  constexpr size_t kMostHours = 32;
+  std::set<std::string> hours;
+  for (const SpecRange& range : specs)
+    if (!range.spec.hours.empty()) hours.insert(brain_job(range.spec).needs.hours);
+  if (hours.empty()) return;
+  hours.merge(turn.pool().hours_of(batch.user));
+  if (hours.size() <= kMostHours) return;
+  throw Refusal(
+      Refusal::Kind::kLimitExceeded, "hours.too_many",
+      "the unfinished jobs of " + batch.user + " would have more than 32 different `hours`",
+      "Give jobs the same `hours`, or wait until some have ended.",
+      "batch " + std::to_string(batch.id));
+}
+
 void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                            std::pair<JobId, uint64_t>* range) {
   std::vector<SpecRange> specs;
@@ -238,6 +255,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
   check_inputs(turn, specs, batch.id);
   refusing([&] { check_stop_when(batch.stop_when, specs); });
   check_limited_batches(turn, batch);
+  check_hours(turn, batch, specs);
   check_needs(turn.pool(), specs);
   Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
   scheduling::Submitted event{batch.id,

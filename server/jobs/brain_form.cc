@@ -4,6 +4,7 @@
 #include <set>
 
 #include "job/state.h"
+#include "rules/hours.h"
 #include "scheduling/matching/machine_words.h"
 #include "server/refusal.h"
 
@@ -58,6 +59,8 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.require = job.needs.require;
   out.needs.prefer = job.needs.prefer;
   out.needs.resources = job.needs.resources.text();
+  if (!job.hours.empty()) out.needs.hours = rules::Hours::parse(job.hours).text();
+  out.earliest = job.not_before_us;
   out.priority = job.priority;
   out.retries = job.retries;
   out.after = brain_form(job.waits_for);

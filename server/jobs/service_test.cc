@@ -30,6 +30,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_priority_is_set_once);
   CPPUNIT_TEST(conditions_are_checked_and_kept);
   CPPUNIT_TEST(limited_batches_are_few);
+  CPPUNIT_TEST(hours_are_few);
   CPPUNIT_TEST(arrays_of_none_and_too_many_are_refused);
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
@@ -371,6 +372,27 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("batch.at_most"), code([&] { submit(2, 1); }));
     jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first, 3));
     submit(2, 1);
+  }
+
+  // However they are written, and however many jobs name them.
+  void hours_are_few() {
+    const auto submit = [&](std::vector<std::string> hours) {
+      const BatchId batch = jobs_->open_batch(ann_, random_bytes(16), {"b", "desk", {}});
+      std::vector<SpecRange> ranges;
+      for (const std::string& text : hours) ranges.emplace_back(job()).spec.hours = text;
+      jobs_->append(ann_, batch, 0, ranges);
+      return jobs_->commit_batch(ann_, random_bytes(16), batch).first;
+    };
+    std::vector<std::string> all;
+    for (int i = 0; i < 32; ++i) all.push_back("sat 10:" + std::to_string(10 + i) + "-11:00");
+    const JobId first = submit(all);
+    CPPUNIT_ASSERT_EQUAL(std::string("hours.too_many"), code([&] { submit({"sun"}); }));
+    submit({"SAT 10:10-11:00", "sat 10:11-11:00"});
+    CPPUNIT_ASSERT_EQUAL(std::string("sat 10:10-11:00"),
+                         archive_->job(first + 32)->job.needs.hours);
+    jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first + 20, 1));
+    submit({"sun"});
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), code([&] { submit({"always"}); }));
   }
 
   void conditions_are_checked_and_kept() {

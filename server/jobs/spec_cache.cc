@@ -17,10 +17,10 @@ size_t size_of(const SpecRange& range) {
   const JobDescription& spec = range.spec;
   size_t sum = sizeof range + kPerEntry + spec.name.size() + spec.program.size() +
                spec.submit_folder.size() + spec.submit_host.size() + spec.standard_input.size() +
-               spec.needs.os.size() + spec.needs.architecture.size() + spec.needs.require.size() +
-               spec.needs.prefer.size() + spec.needs.resources.text().size() +
-               size_of(spec.arguments) + size_of(spec.environment) +
-               spec.waits_for.size() * sizeof(JobReference);
+               spec.hours.size() + spec.needs.os.size() + spec.needs.architecture.size() +
+               spec.needs.require.size() + spec.needs.prefer.size() +
+               spec.needs.resources.text().size() + size_of(spec.arguments) +
+               size_of(spec.environment) + spec.waits_for.size() * sizeof(JobReference);
   for (const auto& input : range.spec.inputs)
     sum += sizeof input + input.name.size() + input.source.name.size();
   for (const auto& output : range.spec.outputs) sum += sizeof output + output.name.size();

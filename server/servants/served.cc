@@ -35,6 +35,8 @@ constexpr std::string_view kServed[] = {
     "FilePlace.suspect",
     "InputFile.source",
     "JobDescription.even_so",
+    "JobDescription.hours",
+    "JobDescription.not_before",
     "JobDescription.program@",
     "JobDescription.submit_folder",
     "JobDescription.submit_host",

@@ -190,9 +190,10 @@ class ServedTest : public CppUnit::TestFixture {
     job.submit_folder = "/home/ann";
     job.submit_host = "desk";
     job.even_so = true;
+    job.hours = "sat, sun";
     v1::JobDescription sent;
     to_idl(job, sent);
-    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{4}, sent.more.length());
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{5}, sent.more.length());
     require_served("JobDescription", sent.more);
   }
 };

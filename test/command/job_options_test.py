@@ -57,6 +57,8 @@ USES = {
     "after_start": ("after_start = [17]", ["--after-start", "17"]),
     "network": ('network = "server"', ["--network", "server"]),
     "save_deadline": ('save_deadline = "5 s"', ["--save-deadline", "5 s"]),
+    "hours": ('hours = "mon-fri 19:00-7:00,sat"', ["--hours", "Mon-Fri 19:00-07:00, sat"]),
+    "not_before": ("not_before = 2026-12-01T18:00:00", ["--not-before", "2026-12-01 18:00"]),
     "count": ("count = 3", ["--count", "3"]),
     "parameters": ('arguments = ["{a}", "{b}"]\nparameters = { a = [1, "x"], b = { from = 2, to = 9 } }',
                    ["--parameter", 'a=[1, "x"]', "--parameter", "b={from = 2, to = 9}", "--", "x",
