@@ -74,6 +74,9 @@ struct ToText {
     for (const Dependence& on : r.on) text += line("", on.jobs.first, on.jobs.count, on.condition);
     return text;
   }
+  std::string operator()(const AbsenceRecord& r) const {
+    return line("absences", r.machine, r.absences);
+  }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick, r.now,
                 r.utc_offset);
@@ -157,6 +160,11 @@ struct Writer {
     demand(books.batches[r.id].stopped_by == 0, "a stopped batch changed");
     books.batches[r.id] = r;
   }
+  void operator()(const AbsenceRecord& r) const {
+    once("absences " + std::to_string(r.machine));
+    demand(books.machines.contains(r.machine), "absences from no machine");
+    books.absences[r.machine] = r;
+  }
   void operator()(const PolicyRecord& r) const {
     once("policy");
     books.policy = r;
@@ -204,6 +212,7 @@ Snapshot Books::snapshot() const {
   snapshot.policy = policy;
   for (const auto& [name, user] : users) snapshot.users.push_back(user);
   for (const auto& [id, machine] : machines) snapshot.machines.push_back(machine);
+  for (const auto& [id, absences_of_one] : absences) snapshot.absences.push_back(absences_of_one);
   std::set<JobId> wanted;
   for (const auto& [id, job] : rows) {
     if (!is_final(job.state)) wanted.insert(id);

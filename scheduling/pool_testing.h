@@ -38,6 +38,7 @@ class Books {
   std::vector<ChangeRecord> changes;
   std::map<BatchId, BatchRecord> batches;
   std::map<JobId, RelationRecord> relations;  // by their first job
+  std::map<MachineId, AbsenceRecord> absences;
   PoolRecord pool;
   std::optional<PolicyRecord> policy;
 };

@@ -99,6 +99,14 @@ struct MachineRecord {
   bool operator==(const MachineRecord&) const = default;
 };
 
+// How long its owner stays away, as far as is known. Apart from the machine's record, which changes
+// much more often.
+struct AbsenceRecord {
+  MachineId machine = 0;
+  std::string absences;  // Absences::text()
+  bool operator==(const AbsenceRecord&) const = default;
+};
+
 struct UserRecord {
   std::string name;
   double shares = 1;
@@ -204,8 +212,9 @@ struct PolicyRecord {
 // The k-th of the jobs that a record describes, 0 <= k < count.
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
-using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
-                            ChangeRecord, PoolRecord, BatchRecord, PolicyRecord, RelationRecord>;
+using Record =
+    std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord, ChangeRecord,
+                 PoolRecord, BatchRecord, PolicyRecord, RelationRecord, AbsenceRecord>;
 
 // Everything needed to rebuild the brain. May be omitted:
 // - final jobs, except those with a live attempt (removed, but not yet ended on its
@@ -222,6 +231,7 @@ struct Snapshot {
   std::vector<BatchRecord> batches;
   std::optional<PolicyRecord> policy = std::nullopt;  // none was stored: as the settings say
   std::vector<RelationRecord> relations;
+  std::vector<AbsenceRecord> absences;
   // The highest ids in any row; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;

@@ -28,6 +28,10 @@ class Restorer {
     for (const UserRecord& row : rows_.users) add_user(row);
     s_.ledger.number_restored();
     for (const MachineRecord& row : rows_.machines) add_machine(row);
+    for (const AbsenceRecord& row : rows_.absences)
+      if (!s_.machines.restore(row))
+        complain("what is known of the absences of machine " + std::to_string(row.machine) +
+                 "'s owner is left out: it is damaged");
     for (const BatchRecord& row : rows_.batches) add_batch(row);
     const auto earlier = [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; };
     if (!std::is_sorted(rows_.jobs.begin(), rows_.jobs.end(), earlier))

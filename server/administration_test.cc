@@ -152,7 +152,7 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.invalid: setting \"scheduling.machines=nearest\": "
                     "\"scheduling.machines\" must be one of \"fifo-idle\" \"longest-free\" "
-                    "\"best-fit\" \"random\""),
+                    "\"best-fit\" \"predicted\" \"random\""),
         refused({{"machines", "nearest"}}));
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.invalid: setting \"scheduling.candidates=0\": "

@@ -9,11 +9,6 @@
 namespace sublet::scheduling {
 namespace {
 
-void note_owner(Machine& machine, bool away, Micros now) {
-  if (away != machine.away) machine.away_since = away ? now : 0;
-  machine.away = away;
-}
-
 Amounts room_beside(const Machine& machine, const Amounts& taken) {
   const Amounts lent = lent_by(machine);
   Amounts together = lent;
@@ -126,6 +121,26 @@ void MachineBook::note_promise(Machine& machine) {
   touched_.add(machine);
 }
 
+void MachineBook::note_owner(Machine& machine, bool away) {
+  if (away == machine.away) return;
+  machine.away = away;
+  machine.away_since = away ? changes_.now() : 0;
+  find_similar_absences(machine);
+}
+
+rules::LocalTime MachineBook::left_at(const Machine& machine) const {
+  return rules::local_time(machine.away_since, changes_.counters().utc_offset);
+}
+
+void MachineBook::find_similar_absences(Machine& machine) {
+  machine.similar =
+      machine.away ? machine.absences.similar_to(left_at(machine)) : SimilarAbsences();
+}
+
+void MachineBook::note_local_time() {
+  for (auto& [id, machine] : machines_) find_similar_absences(machine);
+}
+
 void MachineBook::schedule(Machine& machine) {
   Micros next = 0;
   const auto also = [&next](Micros due) {
@@ -165,7 +180,8 @@ Machine* MachineBook::join(const MachineJoined& event) {
               m.record.failures};
   m.limit = limits_.of(event.name);
   matcher_.set_kind(m);
-  note_owner(m, false, changes_.now());
+  note_owner(m, false);
+  m.owner_seen = false;
   m.silent = false;
   m.memory_free = 0;
   m.disk_free = event.disk;
@@ -179,7 +195,12 @@ Machine* MachineBook::join(const MachineJoined& event) {
 }
 
 void MachineBook::report(Machine& m, const MachineReported& report) {
-  note_owner(m, report.away, changes_.now());
+  if (!report.away && m.away && m.owner_seen) {
+    m.absences.add(left_at(m), changes_.now() - m.away_since);
+    m.owner_returned = true;
+  }
+  note_owner(m, report.away);
+  m.owner_seen |= !report.away;
   m.memory_free = report.memory_free;
   m.disk_free = report.disk_free;
   m.paused_until = 0;  // the reason for the refusal may no longer hold
@@ -190,7 +211,8 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
 }
 
 void MachineBook::withdraw(Machine& m) {
-  note_owner(m, false, changes_.now());
+  note_owner(m, false);
+  m.owner_seen = false;
   m.silent = false;
   m.paused_until = 0;
   m.record.state = MachineState::kGone;
@@ -265,7 +287,10 @@ void MachineBook::check(Machine& m) {
     m.record.failures.rests_until = 0;
     m.rewritten = true;
   }
-  if (!m.silent && m.last_contact + lease_ <= now) m.silent = true;
+  if (!m.silent && m.last_contact + lease_ <= now) {
+    m.silent = true;
+    m.owner_seen = false;  // he may come and go
+  }
   requeue(m, false);
   schedule(m);
   touched_.add(m);
@@ -275,7 +300,8 @@ void MachineBook::restart() {
   for (auto& [id, m] : machines_) {
     if (is_gone(m)) continue;
     take_from_idle(m);
-    note_owner(m, false, changes_.now());
+    note_owner(m, false);
+    m.owner_seen = false;
     m.silent = false;
     m.memory_free = 0;
     m.disk_free = m.record.disk;
@@ -290,6 +316,8 @@ void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
   take_from_idle(m);
   m.away = known.away;
   m.away_since = known.away_since;
+  m.owner_seen = known.owner_seen;
+  find_similar_absences(m);
   m.silent = known.silent;
   m.memory_free = known.memory_free;
   m.disk_free = known.disk_free;
@@ -316,6 +344,14 @@ bool MachineBook::restore(const MachineRecord& row) {
   return true;
 }
 
+bool MachineBook::restore(const AbsenceRecord& row) {
+  Machine* m = find(row.machine);
+  const auto absences = Absences::parse(row.absences);
+  if (m == nullptr || !absences) return false;
+  m->absences = *absences;
+  return true;
+}
+
 void MachineBook::set_limits(const std::string& limits) {
   limits_ = parse_machine_limits(limits).value_or(MachineLimits());
   for (auto& [id, m] : machines_) {
@@ -337,6 +373,9 @@ void MachineBook::emit() {
     }
     if (machine->rewritten) changes_.add(machine->record);
     machine->rewritten = false;
+    if (machine->owner_returned)
+      changes_.add(AbsenceRecord{machine->record.id, machine->absences.text()});
+    machine->owner_returned = false;
   }
   touched_.clear();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "rules/named_amounts.h"
+#include "scheduling/absences.h"
 #include "scheduling/amounts.h"
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
@@ -33,6 +34,11 @@ struct Machine : Timed {
   MachineKind* kind = nullptr;
   bool away = false;      // whether the owner is away, from the last report
   Micros away_since = 0;  // as far as is known; 0: the owner is not away
+  // He was seen there since the machine joined and was last silent: so when he leaves, it is known
+  // when.
+  bool owner_seen = false;
+  Absences absences;
+  SimilarAbsences similar;  // to the present one
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
@@ -50,7 +56,8 @@ struct Machine : Timed {
   IdlePlace place;
   Micros idle_since = 0;
   bool touched = false;
-  bool rewritten = false;  // its record must be stored even if its state is unchanged
+  bool rewritten = false;       // its record must be stored even if its state is unchanged
+  bool owner_returned = false;  // his absences must be stored
 };
 
 // What one job could have of the machine at present if there were no others: all its cores, and
@@ -116,14 +123,22 @@ class MachineBook {
   // What the brain knew of the machine besides its record; it is not in IDLE afterwards.
   void anchor(Machine& machine, const Anchored::MachineNow& known);
 
+  // Local time has changed.
+  void note_local_time();
+
   // Takes over a stored row. False: its id is not valid.
   bool restore(const MachineRecord& row);
+  // The same of a known machine. False: it is damaged.
+  bool restore(const AbsenceRecord& row);
   // PolicyChoice::most_per_machine, from now on.
   void set_limits(const std::string& limits);
   // Adds the records of the machines whose state changed, or that must be stored anyway.
   void emit();
 
  private:
+  void note_owner(Machine& machine, bool away);
+  void find_similar_absences(Machine& machine);
+  rules::LocalTime left_at(const Machine& machine) const;
   // Keeps IDLE in step, and what the machine is promised for.
   void requeue(Machine& machine, bool to_tail);
   void take_from_idle(Machine& machine);

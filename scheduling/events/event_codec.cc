@@ -383,6 +383,9 @@ void fields(A& a, Anchored& e) {
   a.tail(true, [&] {
     for (auto& attempt : e.attempts) a.field(attempt.disk_used);
   });
+  a.tail(true, [&] {
+    for (auto& m : e.machines) a.field(m.owner_seen);
+  });
 }
 
 template <typename A>

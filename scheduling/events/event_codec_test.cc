@@ -101,12 +101,13 @@ class EventCodecTest : public CppUnit::TestFixture {
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
   // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
   // `licences`; before attempts had `memory_offered`; before they had `memory_used`; before
-  // machines rested; before attempts had `disk_used`; and before local time was known.
+  // machines rested; before attempts had `disk_used`; and before local time, and `owner_seen` of
+  // machines.
   void older_parameters_are_read() {
     constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7,
                      kPromises = kLicences + 8 + 8 + 4, kPromised = 8, kLast = kPromises + 8,
                      kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8,
-                     kOffset = 8;
+                     kOffset = 8, kSeen = 1;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
@@ -159,15 +160,21 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLast - (kRests - kLimits))).choice == as_before);
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{
-          p, {{.machine = 1, .away = true, .away_since = 7, .promised = 6}}, {}, {}, {}};
+          p,
+          {{.machine = 1, .away = true, .away_since = 7, .promised = 6, .owner_seen = true}},
+          {},
+          {},
+          {}};
       for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5, 6});
-      const size_t last = kPromised + kLast + attempts * kUse;
+      const size_t last = kSeen + kPromised + kLast + attempts * kUse;
       const size_t use = last + kAway + attempts * kUse;
       const Anchored whole = std::get<Anchored>(of(anchor, 0));
       CPPUNIT_ASSERT(whole.parameters == p);
+      CPPUNIT_ASSERT(whole.machines.back().owner_seen);
+      CPPUNIT_ASSERT(!std::get<Anchored>(of(anchor, kSeen)).machines.back().owner_seen);
       CPPUNIT_ASSERT_EQUAL(Micros{7}, whole.machines.back().away_since);
       CPPUNIT_ASSERT_EQUAL(JobId{6}, whole.machines.back().promised);
-      const Anchored without_disk = std::get<Anchored>(of(anchor, attempts * kUse));
+      const Anchored without_disk = std::get<Anchored>(of(anchor, kSeen + attempts * kUse));
       CPPUNIT_ASSERT(without_disk.parameters == p);
       const Anchored without_away = std::get<Anchored>(of(anchor, last + kAway));
       CPPUNIT_ASSERT(without_away.parameters == as_before);

@@ -207,7 +207,8 @@ struct Anchored {
     Micros paused_until = 0;
     uint32_t registration = 0;
     Micros away_since = 0;
-    JobId promised = 0;  // the job for which it keeps room; 0: none
+    JobId promised = 0;       // the job for which it keeps room; 0: none
+    bool owner_seen = false;  // there, since it joined and was last heard of again
   };
   struct Idle {
     MachineId machine = 0;

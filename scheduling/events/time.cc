@@ -12,7 +12,10 @@ void Pool::State::on(const SharesSet& event) {
 }
 
 void Pool::State::on(const Ticked& event) {
-  changes.set_utc_offset(event.utc_offset);
+  if (changes.counters().utc_offset != event.utc_offset) {
+    changes.set_utc_offset(event.utc_offset);
+    machines.note_local_time();
+  }
   const Micros since_last = changes.tick();
   const double kept = ledger.decay(since_last);
   // What runs, and who waits, is known of now only: not of all the time of a stopped server.

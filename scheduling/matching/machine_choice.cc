@@ -62,12 +62,12 @@ void sample(const IdleLine& idle, const Ask& needs, uint64_t count, uint64_t dra
 
 // The best by the policy of those in lines that are preferred alike. Null: none fits.
 Machine* best_in(std::span<const Line> lines, const Policies& policies, const Job& job,
-                 const Ask& needs) {
+                 const Ask& needs, Micros now) {
   const MachinePolicy& policy = *policies.machine;
   Machine* best = nullptr;
   MachineScore best_score;
   const auto compare = [&](Machine& m) {
-    const MachineScore score = policy.score(job, m);
+    const MachineScore score = policy.score(job, m, now);
     const bool nearer = best == nullptr || m.place.number < best->place.number;
     if (best != nullptr && (score < best_score || (!nearer && !(best_score < score)))) return;
     best = &m;
@@ -93,14 +93,15 @@ Machine* best_in(std::span<const Line> lines, const Policies& policies, const Jo
 }  // namespace
 
 Machine& choose_machine(const Policies& policies, const Suitability& suitability, const Job& job,
-                        Machine& first) {
+                        Machine& first, Micros now) {
   if (policies.machine->takes_first() && !job.demand->prefer) return first;
   const Ask needs{amounts_of(job.record.needs), job.demand->group->of_machine};
   const std::vector<Line> lines = suiting_lines(suitability, job, needs);
   for (size_t begin = 0; begin < lines.size();) {
     size_t end = begin + 1;
     while (end < lines.size() && lines[end].preference == lines[begin].preference) ++end;
-    Machine* best = best_in(std::span(lines).subspan(begin, end - begin), policies, job, needs);
+    Machine* best =
+        best_in(std::span(lines).subspan(begin, end - begin), policies, job, needs, now);
     if (best != nullptr) return *best;
     begin = end;
   }

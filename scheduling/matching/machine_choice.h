@@ -25,7 +25,7 @@ struct Machine;
 // `first`: the one nearest to the head of IDLE that fits. O(kinds + candidates * log machines);
 // O(1) if the policy takes the first and the job prefers none.
 Machine& choose_machine(const Policies& policies, const Suitability& suitability, const Job& job,
-                        Machine& first);
+                        Machine& first, Micros now);
 // " (preferred: 16384)", for a sentence after the machine's name; "": the job prefers none.
 std::string preference_text(const Suitability& suitability, const Job& job, const Machine& machine);
 

@@ -100,7 +100,7 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
       actions.promise(*best, m);
       continue;
     }
-    Machine& chosen = choose_machine(policies_, suitability_, *job, m);
+    Machine& chosen = choose_machine(policies_, suitability_, *job, m, now);
     Job* overdue = &chosen == &m || is_promised ? nullptr : overdue_for(chosen, now);
     if (overdue != nullptr) {
       actions.promise(*overdue, chosen);

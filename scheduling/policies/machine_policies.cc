@@ -4,6 +4,7 @@
 #include "scheduling/policies/machines/best_fit.h"
 #include "scheduling/policies/machines/fifo_idle.h"
 #include "scheduling/policies/machines/longest_free.h"
+#include "scheduling/policies/machines/predicted.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -20,9 +21,8 @@ std::unique_ptr<MachinePolicy> make() {
 
 // The default first.
 constexpr Entry kEntries[] = {
-    {"fifo-idle", make<FifoIdle>},
-    {"longest-free", make<LongestFree>},
-    {"best-fit", make<BestFit>},
+    {"fifo-idle", make<FifoIdle>}, {"longest-free", make<LongestFree>},
+    {"best-fit", make<BestFit>},   {"predicted", make<Predicted>},
     {"random", make<AnyMachine>},
 };
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <set>
@@ -24,6 +25,19 @@ using testing::TestPool;
 
 constexpr uint64_t kGiB = 1ull << 30;
 
+// An absence of an owner, by the time at which it began.
+struct Absence {
+  int weekday = 0;  // from 0, Sunday
+  int hour = 0;
+  Micros length = 0;
+};
+Absence absence(Micros from, Micros until) {
+  const time_t seconds = from / kSecond;
+  tm parts = {};
+  gmtime_r(&seconds, &parts);
+  return {parts.tm_wday, parts.tm_hour, until - from};
+}
+
 // A machine as the test knows it from the events.
 struct Known {
   MachineJoined joined;
@@ -32,6 +46,8 @@ struct Known {
   uint64_t cores_taken = 0;
   uint64_t memory_taken = 0;
   size_t running = 0;
+  bool owner_seen = false;
+  std::vector<Absence> past;
 
   int64_t cores_left() const {
     return int64_t{std::max(joined.cores, joined.slots)} - static_cast<int64_t>(cores_taken);
@@ -64,19 +80,52 @@ constexpr std::array<Preference, 3> kPreferences = {{
      }},
 }};
 
+// The rule of "predicted", absence by absence: how much longer the owner is expected to be away.
+double expected_more(const Known& m, Micros now) {
+  constexpr double kMinute = 60e6, kDay = 1440 * kMinute;
+  const auto away_for = static_cast<double>(now - m.away_since);
+  const Absence present = absence(m.away_since, now);
+  const auto weekend = [](const Absence& a) { return a.weekday == 0 || a.weekday == 6; };
+  const auto alike = [&](int level, const Absence& a) {
+    if (level > 0 && (a.hour != present.hour || weekend(a) != weekend(present))) return false;
+    return level < 2 || a.weekday == present.weekday;
+  };
+  double expected = std::min(std::max(away_for, 10 * kMinute), kDay);
+  for (const int level : {0, 1, 2}) {
+    double count = 0, more = 0;
+    for (const Absence& a : m.past) {
+      double begin = 0, end = kMinute;  // of the lengths that are counted as this one
+      while (static_cast<double>(a.length) >= end && end < 16'384 * kMinute) {
+        begin = end;
+        end *= 2;
+      }
+      if (end <= away_for || !alike(level, a)) continue;
+      const double from = std::max(begin, away_for), part = (end - from) / (end - begin);
+      count += part;
+      more += part * std::min((from + end) / 2 - away_for, kDay);
+    }
+    expected = (more + 4 * expected) / (count + 4);
+  }
+  return std::round(expected / 1e6);
+}
+
 // What decides among the machines that fit: the smallest, of equal ones the first in IDLE.
-using Rule = std::function<std::tuple<int64_t, int64_t>(const Known&, const Requirements&)>;
+using Rule =
+    std::function<std::tuple<int64_t, int64_t>(const Known&, const Requirements&, Micros now)>;
 
 // "random" allows any, and has none.
 std::map<std::string, Rule> rules() {
   std::map<std::string, Rule> rules;
-  rules["fifo-idle"] = [](const Known&, const Requirements&) { return std::tuple(0, 0); };
-  rules["longest-free"] = [](const Known& m, const Requirements&) {
+  rules["fifo-idle"] = [](const Known&, const Requirements&, Micros) { return std::tuple(0, 0); };
+  rules["longest-free"] = [](const Known& m, const Requirements&, Micros) {
     return std::tuple(m.away_since, 0);
   };
-  rules["best-fit"] = [](const Known& m, const Requirements& needs) {
+  rules["best-fit"] = [](const Known& m, const Requirements& needs, Micros) {
     return std::tuple(m.cores_left() - std::max<int64_t>(needs.cores, 1),
                       std::max<int64_t>(m.memory_left(), 0) - static_cast<int64_t>(needs.memory));
+  };
+  rules["predicted"] = [](const Known& m, const Requirements&, Micros now) {
+    return std::tuple(-static_cast<int64_t>(expected_more(m, now)), m.away_since);
   };
   return rules;
 }
@@ -109,7 +158,8 @@ class History {
   }
 
   void next(uint32_t choice) {
-    t_.pass(choice / 64 % 20 * kSecond);
+    // Owners come and go in minutes and hours.
+    t_.pass(choice / 64 % 20 * (policy_ == "predicted" ? 400 : 1) * kSecond);
     switch (choice % 8) {
       case 0:
       case 1:
@@ -151,7 +201,9 @@ class History {
 
   void report(MachineId machine, bool away, uint64_t memory_free) {
     Known& m = machines_.at(machine);
+    if (!away && m.away_since != 0 && m.owner_seen) m.past.push_back(absence(m.away_since, t_.now));
     if (!away) m.away_since = 0;
+    m.owner_seen |= !away;
     if (away && m.away_since == 0) m.away_since = t_.now;
     m.memory_free = memory_free;
     const bool was_idle = std::count(idle_.begin(), idle_.end(), machine) > 0;
@@ -196,7 +248,8 @@ class History {
     const auto rule = rules_known.find(policy_);
     if (rule == rules_known.end()) return;
     const auto before = [&](MachineId a, MachineId b) {
-      return rule->second(machines_.at(a), needs) < rule->second(machines_.at(b), needs);
+      return rule->second(machines_.at(a), needs, t_.now) <
+             rule->second(machines_.at(b), needs, t_.now);
     };
     RC_ASSERT(std::min_element(fitting.begin(), fitting.end(), before) == place);
   }
@@ -216,6 +269,9 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(random_serves_all_alike);
   CPPUNIT_TEST(of_many_the_chosen_is_among_the_best);
   CPPUNIT_TEST(the_owner_counts_not_the_last_job);
+  CPPUNIT_TEST(owners_are_known_by_the_hour);
+  CPPUNIT_TEST(absences_that_were_seen_count);
+  CPPUNIT_TEST(absences_are_stored);
   CPPUNIT_TEST(reasons_are_kept);
   CPPUNIT_TEST(another_takes_over);
   CPPUNIT_TEST(an_unknown_one_is_refused);
@@ -301,6 +357,110 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
     }
   }
 
+  // Whose owner is away for 10 min in the one hour and for hours in the other, and the other way
+  // round, in both of which all have left a minute ago.
+  void owners_are_known_by_the_hour() {
+    CPPUNIT_ASSERT(rc::check([](uint8_t day, uint8_t hour, uint8_t later, uint8_t weeks) {
+      constexpr Micros kHour = 3600 * kSecond, kWeek = 7 * 24 * kHour;
+      constexpr Micros kMonday = 1'699'833'600 * kSecond;  // 0:00
+      TestPool t(predicting());
+      const MachineId machines[] = {t.join("a", 4, false), t.join("b", 4, false)};
+      const int first = hour % 20, second = first + 3 + later % (21 - first);
+      const Micros begin = kMonday + kWeek + day % 7 * 24 * kHour;
+      const auto at = [&](Micros instant) { t.now = std::max(t.now, instant); };
+      const auto one_day = [&](Micros midnight) {
+        for (const int when : {first, second}) {
+          const MachineId brief = machines[when == first ? 0 : 1];
+          at(midnight + when * kHour);
+          for (const MachineId m : machines) t.report(m, true);
+          at(midnight + when * kHour + 600 * kSecond);
+          t.report(brief, false);
+          at(midnight + when * kHour + 5 * kHour / 2);
+          for (const MachineId m : machines) t.report(m, false);
+        }
+      };
+      for (const MachineId m : machines) t.report(m, false);
+      const int known = 3 + weeks % 8;
+      for (int week = 0; week < known; ++week) one_day(begin + week * kWeek);
+      for (const int when : {first, second}) {
+        at(begin + known * kWeek + when * kHour);
+        for (const MachineId m : machines) t.report(m, true);
+        t.pass(60 * kSecond);
+        const JobId job = t.submit("ann");
+        RC_ASSERT(t.machine_of(job) == machines[when == first ? 1 : 0]);
+        t.end(job, EndReason::kDone);
+        for (const MachineId m : machines) t.report(m, false);
+      }
+    }));
+  }
+
+  // Machines stay without a word.
+  static Parameters predicting() {
+    Parameters parameters = with("predicted");
+    parameters.lease = 1000ll * 24 * 3600 * kSecond;
+    return parameters;
+  }
+
+  void absences_that_were_seen_count() {
+    Parameters parameters = predicting();
+    parameters.lease = 3600 * kSecond;
+    TestPool t(parameters);
+    const MachineId m = t.join("m");  // it is away, nobody knows since when
+    const auto be_away = [&](const std::function<void()>& meanwhile = [] {}) {
+      const std::string before = t.books.absences[m].absences;
+      t.pass(60 * kSecond);
+      t.report(m, true);
+      t.pass(600 * kSecond);
+      meanwhile();
+      t.report(m, false);
+      return t.books.absences[m].absences != before;
+    };
+    t.report(m, false);
+    CPPUNIT_ASSERT(!t.books.absences.contains(m));
+    CPPUNIT_ASSERT(be_away());
+    CPPUNIT_ASSERT(!be_away([&] { t.apply(ServerStarted()); }));
+    CPPUNIT_ASSERT(be_away());
+    CPPUNIT_ASSERT(!be_away([&] { t.join({m, "m", "linux", "x86_64", 1, 1, 1, 1}); }));
+    CPPUNIT_ASSERT(be_away());
+    CPPUNIT_ASSERT(!be_away([&] {
+      t.pass(3600 * kSecond);
+      t.apply(TimePassed());
+    }));
+    CPPUNIT_ASSERT(be_away([&] { t.report(m, true); }));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.books.absences.size());
+  }
+
+  void absences_are_stored() {
+    TestPool t(predicting());
+    const MachineId curly = t.join("curly", 1, false), moe = t.join("moe", 1, false);
+    t.apply(Ticked{3600});
+    for (int i = 0; i < 8; ++i) {
+      for (const MachineId m : {curly, moe}) t.report(m, false);
+      for (const MachineId m : {curly, moe}) t.report(m, true);
+      t.pass(600 * kSecond);
+      t.report(curly, false);
+      t.pass(4 * 3600 * kSecond);
+    }
+    Snapshot snapshot = t.books.snapshot();
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, snapshot.absences.size());
+    const auto choice = [&](const Snapshot& stored) {
+      Pool restored(predicting());
+      const auto complaints = restored.restore(stored);
+      restored.apply(ServerStarted{predicting(), 3600}, t.now);
+      for (const MachineId m : {curly, moe})
+        restored.apply(MachineReported{m, true, 0, 100 * kGiB}, t.now);
+      restored.apply(Submitted{1, "ann", "desk", {{}}}, t.now);
+      const std::string damage = complaints.empty() ? "" : complaints.front() + ": ";
+      return damage + std::to_string(restored.attempt(1)->machine);
+    };
+    CPPUNIT_ASSERT_EQUAL(std::to_string(moe), choice(snapshot));
+    // Nothing is known of the one, and less of him than of the other.
+    snapshot.absences[1].absences = "damaged";
+    CPPUNIT_ASSERT_EQUAL(std::string("what is known of the absences of machine 2's owner is left "
+                                     "out: it is damaged: 1"),
+                         choice(snapshot));
+  }
+
   void reasons_are_kept() {
     const auto reason = [](const std::string& policy, const std::string& prefer = "") {
       TestPool t(with(policy));
@@ -319,6 +479,9 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("; machine curly, which has the least left over: 1 core, 6 GiB of memory"),
         reason("best-fit"));
+    CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, whose owner stays away for 10 min more, by "
+                                     "no past absence"),
+                         reason("predicted"));
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, drawn at random"), reason("random"));
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly (preferred: 8192) idle for 200 s"),
                          reason("fifo-idle", "memory_mb"));
@@ -340,7 +503,7 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
   void an_unknown_one_is_refused() {
     CPPUNIT_ASSERT(make_machine_policy(with("nearest")) == nullptr);
     CPPUNIT_ASSERT_EQUAL(std::string("machine_policy 'nearest' is not known; known: fifo-idle, "
-                                     "longest-free, best-fit, random"),
+                                     "longest-free, best-fit, predicted, random"),
                          problem_with(with("nearest")));
     CPPUNIT_ASSERT_EQUAL(std::string("candidates must be positive"),
                          problem_with(with("best-fit", 0)));

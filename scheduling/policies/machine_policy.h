@@ -35,9 +35,10 @@ class MachinePolicy {
   // Whether the machine nearest to the head of IDLE is taken, whatever others there are.
   virtual bool takes_first() const { return false; }
   // Of equal machines the one nearest to the head of IDLE is taken. Not asked if takes_first.
-  virtual MachineScore score(const Job& job, const Machine& machine) const {
+  virtual MachineScore score(const Job& job, const Machine& machine, Micros now) const {
     (void)job;
     (void)machine;
+    (void)now;
     return {};
   }
   // Why this machine, after its name: " idle for 12 s", ", drawn at random". Asked before the job

@@ -30,12 +30,12 @@ bool all_nothing(const Members&... members) {
 
 // Does not compile unless it names every member.
 bool Changes::empty() const {
-  const auto& [a, b, c, d, e, f, g, relations, with_pool, record, policy, h, i, j, k, l, m, n, o, p,
-               q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b, before_c,
-               history, moved, feeds] = *this;
-  return !with_pool && all_nothing(a, b, c, d, e, f, g, relations, record, policy, h, i, j, k, l, m,
-                                   n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b,
-                                   before_a, before_b, before_c, history, moved, feeds);
+  const auto& [a, b, c, absences, d, e, f, g, relations, with_pool, record, policy, h, i, j, k, l,
+               m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b,
+               before_c, history, moved, feeds] = *this;
+  return !with_pool && all_nothing(a, b, c, absences, d, e, f, g, relations, record, policy, h, i,
+                                   j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a,
+                                   quotas_b, before_a, before_b, before_c, history, moved, feeds);
 }
 
 void Changes::add(const scheduling::Record& record) {
@@ -46,6 +46,7 @@ void Changes::add(const scheduling::Record& record) {
         if constexpr (std::is_same_v<T, JobRecord>) jobs[r.id] = r;
         if constexpr (std::is_same_v<T, AttemptRecord>) attempts[r.key] = r;
         if constexpr (std::is_same_v<T, MachineRecord>) machines[r.id] = r;
+        if constexpr (std::is_same_v<T, AbsenceRecord>) absences[r.machine] = r;
         if constexpr (std::is_same_v<T, UserRecord>) users[r.name] = r;
         if constexpr (std::is_same_v<T, UseRecord>) uses.push_back(r);
         if constexpr (std::is_same_v<T, ChangeRecord>) changes.push_back(r);

@@ -173,6 +173,7 @@ struct Changes {
   std::map<JobId, scheduling::JobRecord> jobs;
   std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
   std::map<MachineId, scheduling::MachineRecord> machines;
+  std::map<MachineId, scheduling::AbsenceRecord> absences;
   std::map<std::string, scheduling::UserRecord> users;
   std::vector<scheduling::UseRecord> uses;
   std::vector<scheduling::ChangeRecord> changes;

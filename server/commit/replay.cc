@@ -75,6 +75,7 @@ std::string differing(const std::map<Key, Row>& a, const std::map<Key, Row>& b, 
 Books::Books(const Snapshot& snapshot) : pool(snapshot.pool), policy(snapshot.policy) {
   for (const auto& row : snapshot.users) users[row.name] = row;
   for (const auto& row : snapshot.machines) machines[row.id] = row;
+  for (const auto& row : snapshot.absences) absences[row.machine] = row;
   for (const auto& row : snapshot.jobs) jobs[row.id] = row;
   for (const auto& row : snapshot.attempts) attempts[row.key] = row;
   for (const auto& row : snapshot.batches) batches[row.id] = row;
@@ -89,6 +90,7 @@ void Books::write(const Outcome& outcome) {
           using T = std::decay_t<decltype(r)>;
           if constexpr (std::is_same_v<T, UserRecord>) users[r.name] = r;
           if constexpr (std::is_same_v<T, MachineRecord>) machines[r.id] = r;
+          if constexpr (std::is_same_v<T, AbsenceRecord>) absences[r.machine] = r;
           if constexpr (std::is_same_v<T, PoolRecord>) pool = r;
           if constexpr (std::is_same_v<T, PolicyRecord>) policy = r;
           if constexpr (std::is_same_v<T, BatchRecord>) batches[r.id] = r;
@@ -132,6 +134,8 @@ std::string Books::difference(const Books& other) const {
   if (!(ours == theirs)) return "the pool's counters";
   if (!(policy == other.policy)) return "the policies";
   std::string name = differing(machines, other.machines, numbered("machine "));
+  if (name.empty())
+    name = differing(absences, other.absences, numbered("the absences of the owner of machine "));
   if (name.empty())
     name = differing(users, other.users, [](const std::string& user) { return "user " + user; });
   if (name.empty()) name = differing(jobs, other.jobs, numbered("job "));

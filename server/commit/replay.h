@@ -21,6 +21,7 @@ struct Books {
   std::optional<scheduling::PolicyRecord> policy;
   std::map<std::string, scheduling::UserRecord> users;
   std::map<scheduling::MachineId, scheduling::MachineRecord> machines;
+  std::map<scheduling::MachineId, scheduling::AbsenceRecord> absences;
   std::map<scheduling::JobId, scheduling::JobRecord> jobs;
   std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
   std::map<scheduling::BatchId, scheduling::BatchRecord> batches;     // with live jobs

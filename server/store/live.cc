@@ -83,6 +83,7 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
   }
   load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
   load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
+  load_rows(sql, tables::kAbsences, {"absences order by machine"}, damage, &snapshot.absences);
   load_rows(sql, tables::kJobs, live_jobs(), damage, &snapshot.jobs);
   load_rows(sql, tables::kAttempts, live_attempts(), damage, &snapshot.attempts);
   std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),

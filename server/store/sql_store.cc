@@ -121,6 +121,7 @@ struct SqlStore::Session {
   Writer<PolicyRow> policy{tables::kPolicy};
   Writer<scheduling::UserRecord> users{tables::kUsers};
   Writer<scheduling::MachineRecord> machines{tables::kMachines};
+  Writer<scheduling::AbsenceRecord> absences{tables::kAbsences};
   Writer<CredentialRow> credentials{tables::kCredentials};
   Writer<MemberRow> members{tables::kMembers};
   Writer<InvitationRow> invitations{tables::kInvitations};
@@ -171,7 +172,7 @@ struct SqlStore::Session {
             &count_in,    &files,         &contents,     &removed_outputs,
             &requests,    &events,        &drop_batch,   &drop_parts,
             &count_out,   &drop_file,     &drop_content, &count_file,
-            &relations,   &drop_relation, &feeds};
+            &relations,   &drop_relation, &feeds,        &absences};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -215,6 +216,7 @@ void SqlStore::Session::add(const Changes& c) {
   if (c.policy) policy.add({1, c.policy->choice, c.policy->since, c.policy->by});
   add_all(users, c.users);
   add_all(machines, c.machines);
+  add_all(absences, c.absences);
   add_all(credentials, c.credentials);
   add_all(members, c.members);
   add_all(invitations, c.invitations);

@@ -100,6 +100,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.machines[5] =
         MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7, MachineState::kIdle, 3};
     c.machines[5].failures = {3, 4, "lost", 5};
+    c.absences[5] = {5, "1 3on6"};
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
     c.pool = PoolRecord{18, 5, 6, 100, 42, 43};
@@ -134,6 +135,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{8}, s.attempts.at(0).resumed_generation);
     CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
+    CPPUNIT_ASSERT_EQUAL(std::string("1 3on6"), s.absences.at(0).absences);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, s.relations.size());
     CPPUNIT_ASSERT(s.relations.at(0) == relation());
     const BatchRecord batch = s.batches.at(0);

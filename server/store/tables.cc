@@ -5,6 +5,7 @@
 namespace sublet::server::tables {
 
 using protocol::EvictionSteps;
+using scheduling::AbsenceRecord;
 using scheduling::AttemptKey;
 using scheduling::AttemptRecord;
 using scheduling::AttemptState;
@@ -112,6 +113,15 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::failures, &MachineFailures::last>("failed_at"),
         column<&MachineRecord::failures, &MachineFailures::reason>("failure"),
         column<&MachineRecord::failures, &MachineFailures::rests_until>("rests_until"),
+    },
+};
+
+constinit const TableOf<AbsenceRecord> kAbsences = {
+    "absences",
+    Storage::kByKey,
+    {
+        key<&AbsenceRecord::machine>("machine"),
+        column<&AbsenceRecord::absences>("absences"),
     },
 };
 
@@ -485,7 +495,7 @@ std::span<const Table* const> all() {
       &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches,   &kStops,       &kParts,
       &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,      &kSpent,       &kChanges,
       &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers,   &kInvitations, &kQuotas,
-      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations, &kFeeds};
+      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations, &kFeeds,       &kAbsences};
   return kAll;
 }
 

@@ -66,6 +66,7 @@ extern const TableOf<PoolIdRow> kPoolId;
 extern const TableOf<PolicyRow> kPolicy;
 extern const TableOf<scheduling::UserRecord> kUsers;
 extern const TableOf<scheduling::MachineRecord> kMachines;
+extern const TableOf<scheduling::AbsenceRecord> kAbsences;
 extern const TableOf<CredentialRow> kCredentials;
 extern const TableOf<BatchRow> kBatches;
 extern const TableOf<scheduling::BatchRecord> kStops;

@@ -12,7 +12,7 @@ namespace sublet::scheduling {
 
 class AnyMachine : public MachinePolicy {
  public:
-  MachineScore score(const Job& job, const Machine& machine) const override {
+  MachineScore score(const Job& job, const Machine& machine, Micros) const override {
     const uint64_t attempt = hashed(hashed(job.record.id) + job.record.attempts);
     return {static_cast<double>(hashed(attempt + machine.record.id))};
   }

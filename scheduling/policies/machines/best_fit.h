@@ -12,7 +12,7 @@ namespace sublet::scheduling {
 
 class BestFit : public MachinePolicy {
  public:
-  MachineScore score(const Job& job, const Machine& machine) const override {
+  MachineScore score(const Job& job, const Machine& machine, Micros) const override {
     const Amounts left = left_over(job, machine);
     return {-static_cast<double>(left.cores), -static_cast<double>(left.memory)};
   }

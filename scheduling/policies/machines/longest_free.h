@@ -14,7 +14,7 @@ namespace sublet::scheduling {
 
 class LongestFree : public MachinePolicy {
  public:
-  MachineScore score(const Job&, const Machine& machine) const override {
+  MachineScore score(const Job&, const Machine& machine, Micros) const override {
     return {-static_cast<double>(machine.away_since)};
   }
   std::string reason(const Job&, const Machine& machine, Micros now) const override {

@@ -92,6 +92,7 @@ void copy_head(soci::session& from, soci::session& to) {
   copy_rows(from, tables::kPolicy, {"policy"}, to);
   copy_rows(from, tables::kUsers, {"users"}, to);
   copy_rows(from, tables::kMachines, {"machines"}, to);
+  copy_rows(from, tables::kAbsences, {"absences"}, to);
   copy_rows(from, tables::kJobs, live_jobs(), to);
   copy_rows(from, tables::kAttempts, live_attempts(), to);
   copy_rows(from, tables::kStops, live_stops(), to);
