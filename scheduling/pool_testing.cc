@@ -45,7 +45,7 @@ struct ToText {
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
                 r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since,
-                r.ready, r.charged, r.charged_left, r.preempted_for);
+                r.ready, r.charged, r.charged_left, r.preempted_for, r.charged_new, r.charged_until);
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,

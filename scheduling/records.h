@@ -66,10 +66,12 @@ struct AttemptRecord {
   Micros leaving_since = 0;
   Micros ready = 0;  // when its job became ready to run: submitted, returned or released
   // While it ran (JobPolicy::charges_while_running), and what of that is still in the user's
-  // usage, which decays.
+  // usage and charges: usage decays.
   Micros charged = 0;
   double charged_left = 0;
   JobId preempted_for = 0;  // the job that it gives way to; 0: to none
+  Micros charged_new = 0;    // of `charged_left`, since the last tick: it has not decayed yet
+  Micros charged_until = 0;  // the time before is charged
   bool operator==(const AttemptRecord&) const = default;
 };
 

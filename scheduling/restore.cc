@@ -18,6 +18,11 @@ std::string name_of(const AttemptKey& key) {
 std::string name_of(JobId id) { return "job " + std::to_string(id); }
 std::string name_of(const BatchRecord& row) { return "batch " + std::to_string(row.id); }
 
+bool has_valid_charges(const AttemptRecord& row) {
+  return row.charged >= 0 && row.charged_left <= static_cast<double>(row.charged) &&
+         row.charged_new >= 0 && static_cast<double>(row.charged_new) <= row.charged_left;
+}
+
 class Restorer {
  public:
   Restorer(Pool::State& state, Snapshot snapshot) : s_(state), rows_(std::move(snapshot)) {}
@@ -152,12 +157,12 @@ class Restorer {
     if (m == nullptr) return complain(name_of(row.key) + " is left out: its machine is not known");
     const JobRecord* record = job != nullptr ? &job->record : final_job(row.key.job);
     AttemptRecord valid = row;
-    if (!(row.charged >= 0 && row.charged_left >= 0 &&
-          row.charged_left <= static_cast<double>(row.charged))) {
+    if (!has_valid_charges(row)) {
       complain(name_of(row.key) + " had no valid charges: 0 used");
-      valid.charged = 0;
+      valid.charged = valid.charged_new = 0;
       valid.charged_left = 0;
     }
+    valid.charged_until = std::max(row.charged_until, row.started);
     if (!s_.attempts.restore(valid, *m, job, record))
       return complain(name_of(row.key) + " is left out: its job has another live one");
     if (record != nullptr) s_.jobs.note_begin(record->batch);

@@ -104,6 +104,8 @@ struct Pool::State {
   void advance(Attempt& attempt, AttemptState state);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   Verdict renew(const Renewed::Status& status, MachineId machine);
+  // While the server is stopped nobody knows what happens: of such a time no more counts.
+  Micros most_unseen() const { return 2 * parameters.tick; }
   void note_delivery(Attempt& attempt, uint64_t delivered);
   void note_use(Machine& machine, const std::vector<Renewed::Status>& statuses);
   void lose_unnamed(Machine& machine, const std::vector<Renewed::Status>& named);

@@ -111,26 +111,31 @@ void AttemptBook::belong(Attempt& attempt, User& user) {
   ledger_.hold(user, static_cast<int64_t>(attempt.reserved.cores));
 }
 
-void AttemptBook::charge_running(Micros span, double kept) {
-  // In the order of ids, so that equal histories give equal sums.
+void AttemptBook::charge_running(Attempt& attempt, Micros most) {
+  if (attempt.user == nullptr) return;
+  AttemptRecord& record = attempt.record;
+  const Micros ran = std::clamp<Micros>(changes_.now() - record.charged_until, 0, most);
+  const Micros held = ran * static_cast<Micros>(attempt.reserved.cores);
+  record.charged_until = changes_.now();
+  record.charged += held;
+  record.charged_new += held;
+  record.charged_left += static_cast<double>(held);
+  ledger_.charge(*attempt.user, held);
+  touch(attempt);
+}
+
+void AttemptBook::decay(const Ledger::Decay& kept) {
+  // In the order of ids, so that equal histories give equal outcomes.
   std::vector<Attempt*> charged;
-  for (auto& [id, attempt] : attempts_) {
-    const bool runs = span > 0 && attempt.record.state == AttemptState::kRunning;
-    if (attempt.user != nullptr && (runs || attempt.record.charged > 0))
-      charged.push_back(&attempt);
-  }
+  for (auto& [id, attempt] : attempts_)
+    if (attempt.record.charged > 0) charged.push_back(&attempt);
   std::sort(charged.begin(), charged.end(), [](const Attempt* a, const Attempt* b) {
     return a->record.key.job < b->record.key.job;
   });
   for (Attempt* attempt : charged) {
     AttemptRecord& record = attempt->record;
-    const Micros ran = record.state == AttemptState::kRunning
-                           ? std::min(changes_.now() - record.started, span)
-                           : 0;
-    const Micros held = std::max<Micros>(ran, 0) * static_cast<Micros>(attempt->reserved.cores);
-    ledger_.charge(*attempt->user, held);
-    record.charged += held;
-    record.charged_left = record.charged_left * kept + static_cast<double>(held);
+    const double added = static_cast<double>(std::exchange(record.charged_new, 0));
+    record.charged_left = (record.charged_left - added) * kept.usage + added * kept.charges;
     touch(*attempt);
   }
 }
@@ -140,7 +145,8 @@ void AttemptBook::settle(Attempt& ended, Micros cost) {
   if (cost >= record.charged) return ledger_.charge(*ended.user, cost - record.charged);
   const double part =
       static_cast<double>(record.charged - cost) / static_cast<double>(record.charged);
-  ledger_.charge(*ended.user, -static_cast<Micros>(part * record.charged_left));
+  const double added = static_cast<double>(record.charged_new);
+  ledger_.give_back(*ended.user, part * (record.charged_left - added), part * added);
 }
 
 bool AttemptBook::note_use(Attempt& attempt, const Amounts& used) {

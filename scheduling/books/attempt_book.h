@@ -72,9 +72,11 @@ class AttemptBook {
   // What the brain knew of the attempt besides its record.
   void anchor(Attempt& attempt, const Anchored::AttemptNow& known);
 
-  // Charges each running attempt for its core time of this span, which ends now. What was charged
-  // before decays by the factor `kept`, as usage does.
-  void charge_running(Micros span, double kept);
+  // Charges the attempt, which runs, for its core time since it was charged last, but for `most`
+  // of that time at most.
+  void charge_running(Attempt& attempt, Micros most);
+  // What was charged while attempts ran decays, as usage does.
+  void decay(const Ledger::Decay& kept);
   // Charges an attempt that has ended with `cost`, less what it was charged while it ran.
   void settle(Attempt& ended, Micros cost);
 

@@ -63,9 +63,15 @@ bool Ledger::set_shares(const SharesSet& event) {
 
 void Ledger::charge(User& user, Micros cost) {
   if (cost == 0) return;
+  user.record.charges += static_cast<double>(cost) / 1e6;
+  touched_.add(user);
+  note_moved(user);
+}
+
+void Ledger::give_back(User& user, double usage, double charges) {
   UserRecord& record = user.record;
-  // What is given back may have decayed since.
-  record.charges = std::max(record.charges + static_cast<double>(cost) / 1e6, -record.usage);
+  record.usage = std::max(record.usage - usage / 1e6, 0.0);
+  record.charges = std::max(record.charges - charges / 1e6, -record.usage);
   touched_.add(user);
   note_moved(user);
 }
@@ -229,21 +235,21 @@ void Ledger::update_indices() {
   }
 }
 
-double Ledger::decay(Micros since_last_tick) {
+Ledger::Decay Ledger::decay(Micros since_last_tick) {
   // The last of the ticks that fell due while the server was down.
   const int64_t ticks = std::max<int64_t>(1, since_last_tick / tick_);
-  const double factor = std::pow(k1_, ticks);
+  const Decay kept = {std::pow(k1_, ticks), std::pow(k1_, ticks - 1)};
   moved_.all = true;
   for (auto& [name, user] : users_) {
     UserRecord& record = user.record;
     if (record.usage == 0 && record.charges == 0 && record.owed == 0) continue;
     record.usage = usage_after_ticks(record.usage, record.charges, k1_, ticks);
     record.charges = 0;
-    record.owed *= factor;
+    record.owed *= kept.usage;
     if (std::abs(record.owed) < kLeastUsage) record.owed = 0;
     touched_.add(user);
   }
-  return factor;
+  return kept;
 }
 
 std::vector<std::string> Ledger::restore(const UserRecord& row, Micros now) {

@@ -58,8 +58,11 @@ class Ledger {
   bool set_shares(const SharesSet& event);
   // Of usage, from the next tick on.
   void set_half_life(Micros half_life);
-  // (3.3). 0 changes nothing; a negative charge gives back what was charged before.
+  // (3.3). 0 changes nothing.
   void charge(User& user, Micros cost);
+  // Gives back what was charged before: what is left of it in the usage, and what was charged since
+  // the last tick.
+  void give_back(User& user, double usage, double charges);
   // A place was given to the user.
   void grant(User& user);
   // The user was drawn.
@@ -76,8 +79,13 @@ class Ledger {
   // The number of the user who got the last grant; 0: there was none.
   uint32_t last_served() const { return last_served_ ? last_served_->record.number : 0; }
   // Applies (3.1) and (3.2) for all ticks since the last one, those missed while the server was
-  // stopped included; decays `owed` as well. Returns the factor.
-  double decay(Micros since_last_tick);
+  // stopped included; decays `owed` as well. Returns the factors of what was in the usage, and of
+  // the charges.
+  struct Decay {
+    double usage = 1;
+    double charges = 1;
+  };
+  Decay decay(Micros since_last_tick);
   // Takes over a stored row; values that cannot be right are replaced. Returns a sentence
   // for each of those.
   std::vector<std::string> restore(const UserRecord& row, Micros now);

@@ -162,6 +162,7 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
     move_job(JobState::kRunning);
   if (state == AttemptState::kRunning) {
     if (!resumes || record.started == 0) record.started = changes.now();
+    record.charged_until = changes.now();
     move_job(JobState::kRunning);
     if (attempt.job != nullptr) jobs.note_started(*attempt.job);
   }
@@ -240,6 +241,8 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   // longer renewed, so that it expires and the job can continue elsewhere.
   if (attempts.waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempts.renew(*attempt);
+  if (attempt->record.state == AttemptState::kRunning && policies.job->charges_while_running())
+    attempts.charge_running(*attempt, most_unseen());
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
   if (leaving && precedes(status.state, AttemptState::kLeaving)) {
     // The machine has not received the order to leave: send it again.

@@ -17,11 +17,10 @@ void Pool::State::on(const Ticked& event) {
     machines.note_local_time();
   }
   const Micros since_last = changes.tick();
-  const double kept = ledger.decay(since_last);
-  // What runs, and who waits, is known of now only: not of all the time of a stopped server.
-  const Micros span = std::min(since_last, 2 * parameters.tick);
   // What was charged under another policy decays, too.
-  attempts.charge_running(policies.job->charges_while_running() ? span : 0, kept);
+  attempts.decay(ledger.decay(since_last));
+  // Who waits is known of now only: not of all the time of a stopped server.
+  const Micros span = std::min(since_last, most_unseen());
   if (policies.job->keeps_balances()) ledger.note_held(span, parameters.floor);
   if (policies.want_indices()) ledger.update_indices();
 }

@@ -1,7 +1,7 @@
 // "fair-share": users by their present usage per share (design, section 6).
 //
 // - Present usage is the decayed usage with the charges since the last tick. Running attempts
-//   are charged at each tick for their core time, and settled at their end.
+//   are charged at each renewal for their core time, and settled at their end.
 // - What counts is the larger of CPU time and core time (cores * wall time).
 // - Of users with equal usage, he comes first who has waited longest for a place.
 // - To prevent starvation, a user who has had less than a fraction (`floor`, a quarter) of the

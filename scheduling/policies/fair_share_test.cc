@@ -126,7 +126,11 @@ class FairShareTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_was_alone_keeps_a_quarter_of_his_due);
   CPPUNIT_TEST(an_array_does_not_keep_a_single_job_waiting);
   CPPUNIT_TEST(cores_held_in_vain_are_charged);
+  CPPUNIT_TEST(a_running_attempt_is_charged_at_each_renewal);
+  CPPUNIT_TEST(what_does_not_run_is_not_charged);
+  CPPUNIT_TEST(a_stopped_server_charges_two_ticks);
   CPPUNIT_TEST(an_evicted_attempt_is_given_back);
+  CPPUNIT_TEST(what_is_given_back_has_decayed_over_missed_ticks);
   CPPUNIT_TEST(a_long_attempt_gives_back_what_is_left);
   CPPUNIT_TEST(a_lost_attempt_costs_what_it_held_if_all_is_charged);
   CPPUNIT_TEST(without_core_time_nothing_is_charged_before_the_end);
@@ -238,7 +242,7 @@ class FairShareTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(other.part("bob") > 0.6);
   }
 
-  // A job of ann's; the first tick charges nothing.
+  // A job of ann's.
   static JobId run_for_three_ticks(TestPool& t) {
     t.join("curly");
     const JobId job = t.submit("ann");
@@ -251,16 +255,100 @@ class FairShareTest : public CppUnit::TestFixture {
     return job;
   }
 
-  // It was charged at the ticks while it ran; nothing of its work was kept.
+  // At each renewal, and for the rest at its end.
+  void a_running_attempt_is_charged_at_each_renewal() {
+    TestPool t;
+    t.join({0, "curly", "linux", "x86_64", 4, 1, 8ull << 30, 100ull << 30});
+    Submitted::Job wide;
+    wide.needs.cores = 4;
+    const JobId job = t.submit("ann", 1, wide);
+    t.pass(5 * kSecond);
+    t.start(job);
+    const UserRecord& ann = t.books.users["ann"];
+    for (int i = 1; i <= 5; ++i) {
+      t.pass(10 * kSecond);
+      t.renew(job);
+      CPPUNIT_ASSERT_EQUAL(i * 40.0, ann.charges);
+      // Only once for the same time.
+      t.renew(job);
+      CPPUNIT_ASSERT_EQUAL(i * 40.0, ann.charges);
+      CPPUNIT_ASSERT_EQUAL(i * 40 * kSecond, t.pool.attempt(job)->charged);
+    }
+    t.pass(3 * kSecond);
+    AttemptEnded end{t.key(job), t.machine_of(job), EndReason::kDone, "", kSecond};
+    end.wall = 53 * kSecond;
+    t.apply(end);
+    CPPUNIT_ASSERT_EQUAL(212.0, ann.charges);
+  }
+
+  void what_does_not_run_is_not_charged() {
+    TestPool t;
+    t.join("curly");
+    const JobId job = t.submit("ann");
+    t.pass(10 * kSecond);
+    t.renew(job, AttemptState::kStaging);
+    t.start(job);
+    t.pass(10 * kSecond);
+    // It was suspended a moment ago.
+    t.renew(job, AttemptState::kSuspended);
+    for (int i = 0; i < 3; ++i) {
+      t.pass(10 * kSecond);
+      t.renew(job, AttemptState::kSuspended);
+    }
+    t.renew(job);
+    t.pass(7 * kSecond);
+    t.renew(job);
+    CPPUNIT_ASSERT_EQUAL(17.0, t.books.users["ann"].charges);
+  }
+
+  // Of a day without a server two ticks are charged, once there is one; the rest at the end.
+  void a_stopped_server_charges_two_ticks() {
+    TestPool t;
+    t.join("curly");
+    const JobId job = t.submit("ann");
+    t.start(job);
+    t.pass(24 * kHour);
+    t.apply(ServerStarted{});
+    t.pass(kSecond);
+    t.renew(job);
+    const UserRecord& ann = t.books.users["ann"];
+    CPPUNIT_ASSERT_EQUAL(120.0, ann.charges);
+    AttemptEnded end{t.key(job), t.machine_of(job), EndReason::kDone, "", kSecond};
+    end.wall = 24 * kHour;
+    t.apply(end);
+    CPPUNIT_ASSERT_EQUAL(24 * 3600.0, ann.charges);
+  }
+
+  // It was charged while it ran; nothing of its work was kept.
   void an_evicted_attempt_is_given_back() {
     TestPool t;
     const JobId job = run_for_three_ticks(t);
-    CPPUNIT_ASSERT_DOUBLES_EQUAL(60, t.books.users["ann"].charges, 1e-6);
-    CPPUNIT_ASSERT(t.books.users["ann"].usage > 0);
-    t.end(job, EndReason::kOwner, 180 * kSecond);
+    t.pass(kMinute / 2);
+    t.renew(job);
+    CPPUNIT_ASSERT_EQUAL(30.0, t.books.users["ann"].charges);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(180, t.books.users["ann"].usage, 0.2);
+    t.end(job, EndReason::kOwner, 210 * kSecond);
     const UserRecord& ann = t.books.users["ann"];
-    // The charges of the last tick have not decayed yet.
-    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, ann.usage + ann.charges, 0.1);
+    // To the last digit: what is given back has decayed as the usage has.
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, ann.usage, 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, ann.charges, 1e-9);
+  }
+
+  // Over ticks that were missed as well.
+  void what_is_given_back_has_decayed_over_missed_ticks() {
+    Parameters p;
+    p.half_life = kHour;
+    TestPool t(p);
+    const JobId job = run_for_three_ticks(t);
+    t.pass(kMinute / 2);
+    t.renew(job);
+    t.pass(10 * kHour);
+    t.apply(ServerStarted{});
+    t.apply(Ticked());
+    t.end(job, EndReason::kOwner, 210 * kSecond);
+    const UserRecord& ann = t.books.users["ann"];
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, ann.usage, 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, ann.charges, 1e-9);
   }
 
   // Beside a job of hers that was done, over ten half-lives: what is given back has decayed, too.
@@ -296,7 +384,7 @@ class FairShareTest : public CppUnit::TestFixture {
       const JobId job = run_for_three_ticks(t);
       while (t.state(job) == JobState::kRunning) t.to_next_deadline();
       const UserRecord& ann = t.books.users["ann"];
-      CPPUNIT_ASSERT_DOUBLES_EQUAL(all ? 120 : 0, ann.usage + ann.charges, 0.2);
+      CPPUNIT_ASSERT_DOUBLES_EQUAL(all ? 180 : 0, ann.usage + ann.charges, 0.2);
     }
   }
 

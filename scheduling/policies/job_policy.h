@@ -54,7 +54,7 @@ class JobPolicy {
   virtual bool wants_draws() const { return false; }
   // Whether the users' up-down indices are kept (Ledger::update_indices).
   virtual bool wants_indices() const { return false; }
-  // Whether running attempts are charged at each tick for their core time.
+  // Whether running attempts are charged at each renewal for their core time.
   virtual bool charges_while_running() const { return false; }
   // Whether a guarantee's balance is kept for each user (Ledger::note_held).
   virtual bool keeps_balances() const { return false; }

@@ -85,6 +85,10 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table pool add column utc_offset integer not null default 0",
           "alter table jobs add column hours text not null default ''",
           "alter table jobs add column earliest bigint not null default 0",
+          "alter table attempts add column charged_new bigint not null default 0",
+          "alter table attempts add column charged_until bigint not null default 0",
+          "update attempts set charged_until = max(started, (select last_tick from pool)) where "
+          "state <> 5",
       },
   };
   return kSteps;

@@ -214,6 +214,9 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{4}, snapshot.jobs.size());
     for (const auto& job : snapshot.jobs)
       CPPUNIT_ASSERT(job.needs.hours.empty() && job.earliest == 0);
+    // Attempts were charged at each tick.
+    CPPUNIT_ASSERT_EQUAL(rows(path(), "select last_tick from pool"),
+                         rows(path(), "select charged_until from attempts where state <> 5"));
   }
 
   void nothing_of_layout_9_is_lost() {

@@ -276,6 +276,8 @@ constinit const TableOf<AttemptRecord> kAttempts = {
         column<&AttemptRecord::charged>("charged"),
         column<&AttemptRecord::charged_left>("charged_left"),
         column<&AttemptRecord::preempted_for>("preempted_for"),
+        column<&AttemptRecord::charged_new>("charged_new"),
+        column<&AttemptRecord::charged_until>("charged_until"),
     },
     {
         {"attempts_live", "(job) where state <> 5"},
