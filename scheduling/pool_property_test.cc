@@ -811,10 +811,92 @@ void let_all_run(TestPool& t) {
   }
 }
 
+// Users who always have narrow jobs, and a wide one that is removed and submitted anew before it
+// has waited for long, on a few machines.
+class Streams {
+ public:
+  static constexpr Micros kLength = 100 * kSecond;
+
+  explicit Streams(uint32_t bits) : t(parameters(bits)), bits_(hashed(bits)) {
+    for (uint32_t i = 0; i < 1 + pick(3); ++i) {
+      widest_ = 4 + pick(5);
+      t.join({0, "m" + std::to_string(i), "linux", "x86_64", widest_, widest_, 8ull << 30,
+              100ull << 30});
+    }
+    for (uint32_t i = 0; i < 2 + pick(3); ++i) users_.push_back({std::string(1, 'a' + i), {}, 0});
+  }
+  // Ten seconds each.
+  void run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      t.pass(10 * kSecond);
+      if (i % 6 == 0) t.apply(Ticked());
+      end_the_longest();
+      for (Stream& user : users_) feed(user);
+    }
+  }
+  std::vector<JobId> submit_wide() {
+    std::vector<JobId> wide;
+    for (uint32_t i = 0; i < 4; ++i)
+      wide.push_back(
+          t.submit(users_[pick(users_.size())].name, 1, of_cores(2 + pick(widest_ - 1))));
+    return wide;
+  }
+
+  TestPool t;
+
+ private:
+  struct Stream {
+    std::string name;
+    std::vector<JobId> narrow;
+    JobId wide = 0;
+  };
+  static Parameters parameters(uint32_t bits) {
+    static constexpr const char* kPolicies[] = {"fair-share", "round-robin", "umol", "up-down"};
+    Parameters p;
+    p.job_policy = kPolicies[bits % 4];
+    p.wide_wait = kLength;
+    p.lease = 1'000'000 * kSecond;
+    return p;
+  }
+  static Submitted::Job of_cores(uint32_t cores) {
+    Submitted::Job job;
+    job.needs.cores = cores;
+    return job;
+  }
+  uint32_t pick(uint64_t n) { return static_cast<uint32_t>((bits_ = hashed(bits_)) % n); }
+
+  void end_the_longest() {
+    std::vector<JobId> over;
+    for (const MachineView& m : t.pool.machines())
+      for (const AttemptKey& key : m.running)
+        if (t.now - t.pool.attempt(key.job)->decided >= kLength - pick(3) * 10 * kSecond)
+          over.push_back(key.job);
+    for (const JobId job : over) {
+      if (t.pool.attempt(job)->started == 0) t.start(job);
+      AttemptEnded end{t.key(job), t.machine_of(job), EndReason::kDone, "", kLength};
+      end.wall = kLength;
+      t.apply(end);
+    }
+  }
+  void feed(Stream& user) {
+    std::erase_if(user.narrow, [this](JobId job) { return t.state(job) != JobState::kWaiting; });
+    while (user.narrow.size() < 5) user.narrow.push_back(t.submit(user.name));
+    const bool waits = user.wide != 0 && t.state(user.wide) == JobState::kWaiting;
+    if (waits && t.now - t.record(user.wide).changed < kLength - 10 * kSecond) return;
+    if (waits) t.apply(JobsRemoved{{user.wide}});
+    user.wide = t.submit(user.name, 1, of_cores(widest_));
+  }
+
+  uint64_t bits_;
+  uint32_t widest_ = 1;
+  std::vector<Stream> users_;
+};
+
 class PoolPropertyTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PoolPropertyTest);
   CPPUNIT_TEST(invariants_hold);
   CPPUNIT_TEST(nobody_starves);
+  CPPUNIT_TEST(wide_jobs_start_beside_streams);
   CPPUNIT_TEST(arrays_run_like_single_jobs);
   CPPUNIT_TEST(same_history_same_outcomes);
   CPPUNIT_TEST(restored_goes_on_like_the_live_one);
@@ -863,6 +945,21 @@ class PoolPropertyTest : public CppUnit::TestFixture {
         for (const auto& [id, job] : t.books.jobs)
           if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr && may_start(t, job))
             RC_ASSERT(!fits(m, job.needs, {}) || !rule.allows(m, job.needs, 1));
+      }
+    }));
+  }
+
+  // Of several users who always have narrow ones, and wide ones that never wait for long.
+  void wide_jobs_start_beside_streams() {
+    CPPUNIT_ASSERT(rc::check("a wide job starts beside any streams", [](uint32_t bits) {
+      Streams streams(bits);
+      streams.run(30);
+      const Micros submitted = streams.t.now;
+      const std::vector<JobId> wide = streams.submit_wide();
+      const auto waits = [&](JobId job) { return streams.t.state(job) == JobState::kWaiting; };
+      while (std::any_of(wide.begin(), wide.end(), waits)) {
+        streams.run(1);
+        RC_ASSERT(streams.t.now - submitted < 50 * Streams::kLength);
       }
     }));
   }

@@ -113,7 +113,7 @@ class Preemption {
     Machine& m = *attempt.machine;
     if (m.promised_to != nullptr || is_left(m)) return false;
     const Space space = space_without(m, attempt.reserved, attempt.named);
-    Job* job = s_.matcher.queue().best_of(waiting, m, space, Among::kUnpromised);
+    Job* job = s_.matcher.queue().best_of(waiting, m, {space, Among::kUnpromised});
     if (job == nullptr || !policy_.gives_way(attempt, *job)) return false;
     // What they hold from now on changes their burdens.
     const User* const both[] = {attempt.user, &waiting};

@@ -157,6 +157,7 @@ class GroupsTest : public CppUnit::TestFixture {
           job.record.needs.memory = bits >> 6 & 7;
           job.record.needs.disk = bits >> 9 & 7;
           job.record.needs.cores = bits >> 18 & 3;
+          job.record.changed = bits >> 22 & 7;
           line.add(job);
           inside.push_back(&job);
         }
@@ -170,12 +171,18 @@ class GroupsTest : public CppUnit::TestFixture {
         RC_ASSERT(std::equal(walked.begin(), walked.end(), inside.begin(), inside.end()));
         RC_ASSERT(line.first() == (inside.empty() ? nullptr : inside.front()));
         const Amounts room = {bits >> 20 & 3, bits >> 12 & 7, bits >> 15 & 7};
+        const Amounts most = {bits >> 16 & 3, bits >> 10 & 7, bits >> 13 & 7};
+        const Micros since = bits >> 25 & 7;
+        const auto fits = [](const Requirements& needs, const Amounts& in) {
+          return std::max(needs.cores, 1u) <= in.cores && needs.memory <= in.memory &&
+                 needs.disk <= in.disk;
+        };
         const auto found = std::find_if(inside.begin(), inside.end(), [&](const Job* job) {
-          const Requirements& needs = job->record.needs;
-          return std::max(needs.cores, 1u) <= room.cores && needs.memory <= room.memory &&
-                 needs.disk <= room.disk;
+          const JobRecord& record = job->record;
+          return fits(record.needs, room) || (record.changed <= since && fits(record.needs, most));
         });
-        RC_ASSERT(line.first_within(room) == (found == inside.end() ? nullptr : *found));
+        RC_ASSERT(line.first_of({room, Among::kAll, most, since}) ==
+                  (found == inside.end() ? nullptr : *found));
       }
     }));
   }

@@ -10,20 +10,29 @@ bool comes_before(const Job& a, const Job& b) {
   return a.record.id < b.record.id;
 }
 
+namespace {
+Micros waits_since(const JobRecord& job) { return std::max(job.changed, job.earliest); }
+}  // namespace
+
 LinePlace& LineTraits::links(Job& job) { return job.place; }
 const LinePlace& LineTraits::links(const Job& job) { return job.place; }
 uint64_t LineTraits::id(const Job& job) { return job.record.id; }
 LineBound LineTraits::bound(const Job& job) {
-  return {amounts_of(job.record.needs), job.place.order};
+  return {amounts_of(job.record.needs), waits_since(job.record), job.place.order};
 }
 
-Job* JobLine::first_within(const Amounts& room, Among among) const {
-  const auto fits = [&](const Job& job) {
-    return (among == Among::kAll || job.promised == nullptr) &&
-           amounts_of(job.record.needs).within(room);
-  };
-  if (first_ != nullptr && fits(*first_)) return first_;
-  return jobs_.first([&](const LineBound& bound) { return bound.least.within(room); }, fits);
+bool Sought::is(const Job& job) const {
+  const Amounts needs = amounts_of(job.record.needs);
+  const bool unpromised = job.promised == nullptr;
+  if (room && needs.within(*room) && (unpromised || among == Among::kAll)) return true;
+  return most && unpromised && waits_since(job.record) <= since && needs.within(*most);
+}
+
+Job* JobLine::first_of(const Sought& sought) const {
+  const auto is = [&](const Job& job) { return sought.is(job); };
+  if (first_ != nullptr && is(*first_)) return first_;
+  return jobs_.first(
+      [&](const LineBound& bound) { return sought.may_be(bound.least, bound.since); }, is);
 }
 
 void JobLine::add(Job& job) {

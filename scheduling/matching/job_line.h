@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "scheduling/amounts.h"
 #include "scheduling/matching/search_tree.h"
+#include "scheduling/types.h"
 
 namespace sublet::scheduling {
 
@@ -17,6 +19,7 @@ struct Job;
 
 struct LineBound {
   Amounts least;     // no job needs less
+  Micros since = 0;  // none has waited since an earlier instant
   double order = 0;  // none has a smaller one
 };
 
@@ -37,12 +40,27 @@ struct LineTraits {
   static uint64_t id(const Job& job);
   static LineBound bound(const Job& job);
   static LineBound join(const LineBound& a, const LineBound& b) {
-    return {least(a.least, b.least), std::min(a.order, b.order)};
+    return {least(a.least, b.least), std::min(a.since, b.since), std::min(a.order, b.order)};
   }
 };
 
-// Which jobs a search looks at.
 enum class Among { kAll, kUnpromised };
+
+// Which jobs a search looks for: those that need no more than `room`; and those that need no more
+// than `most`, have waited since `since` or for longer, and are not promised a place.
+struct Sought {
+  std::optional<Amounts> room;
+  Among among = Among::kAll;  // of the first
+  std::optional<Amounts> most;
+  Micros since = 0;
+
+  bool is_any() const { return room || most; }
+  // Whether there may be one among jobs of which none needs less, or has waited for longer.
+  bool may_be(const Amounts& least, Micros waiting_since) const {
+    return (room && least.within(*room)) || (most && waiting_since <= since && least.within(*most));
+  }
+  bool is(const Job& job) const;
+};
 
 class JobLine {
  public:
@@ -51,11 +69,12 @@ class JobLine {
   Job* first() const { return first_; }
   // Only when not empty.
   const LineBound& bound() const { return jobs_.bound(); }
-  // The first that needs no more than this; null: none. O(log jobs), except where the least of
-  // each amount is within this, and many jobs need too much of one thing only and many others of
-  // another only; in a group all are of about the same size.
-  // Among those without a promised place: O(promised jobs) besides.
-  Job* first_within(const Amounts& room, Among among = Among::kAll) const;
+  // The first of these; null: none. O(log jobs), except where the least of each amount is within
+  // the room, and many jobs need too much of one thing only and many others of another only; in a
+  // group all are of about the same size. So it is where many that have waited for long need too
+  // much for `most`, and many that do not have not. Among those without a promised place:
+  // O(promised jobs) besides.
+  Job* first_of(const Sought& sought) const;
   // `job.place.order` is set; the job is in no line.
   void add(Job& job);
   // The job is in this line.

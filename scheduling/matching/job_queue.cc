@@ -8,14 +8,12 @@
 
 namespace sublet::scheduling {
 namespace {
-auto within(const Amounts& room) {
-  return [&room](const Amounts& least) { return least.within(room); };
+auto may_have(const Sought& sought) {
+  return [&sought](const UserBound& bound) { return sought.may_be(bound.least, bound.since); };
 }
-// The bound of a line is of several jobs: whether one of them fits is another question.
-auto has_job_within(const Amounts& room, Among among) {
-  return [&room, among](const UserLine& line) {
-    return line.jobs.first_within(room, among) != nullptr;
-  };
+// The bound of a line is of several jobs: whether there is one is another question.
+auto has_one(const Sought& sought) {
+  return [&sought](const UserLine& line) { return line.jobs.first_of(sought) != nullptr; };
 }
 }  // namespace
 
@@ -58,19 +56,19 @@ void JobQueue::settle(UserLine& line) {
   const bool full = line.batch != nullptr && is_full(*line.batch);
   if (full || is_passed_over(*line.user)) return leave(line);
   const UserKey key = key_of(line);
-  const Amounts& needs = line.jobs.bound().least;
+  const UserBound bound = {line.jobs.bound().least, line.jobs.bound().since};
   if (line.stands && key == line.key) {
-    if (needs == line.least) return;
-    line.least = needs;
+    if (bound == line.of_jobs) return;
+    line.of_jobs = bound;
     return line.group->lines.refresh(line);
   }
   const bool comes_back = !line.stands;
   leave(line);
   line.key = key;
-  line.least = needs;
+  line.of_jobs = bound;
   line.group->lines.add(line);
   line.stands = true;
-  if (comes_back) note_new(*line.group, needs);
+  if (comes_back) note_new(*line.group, bound.least);
 }
 
 void JobQueue::leave(UserLine& line) {
@@ -115,7 +113,7 @@ void JobQueue::rekey_all(const Suitability& suitability) {
   std::vector<UserLine*> lines;
   for (const auto& [key, group] : suitability.groups()) {
     lines.clear();
-    group->lines.walk([](const Amounts&) { return true; },
+    group->lines.walk([](const UserBound&) { return true; },
                       [&](UserLine& line) {
                         lines.push_back(&line);
                         return true;
@@ -146,53 +144,58 @@ void JobQueue::sort_out(const std::map<std::string, User>& users) {
   }
 }
 
-bool JobQueue::may_start_with(const Group& group, const rules::NamedAmounts& named) const {
-  return group.of_machine.within(named) && may_start(group);
+Sought JobQueue::sought_in(const Group& group, const Search& search) const {
+  Sought sought{{}, search.among, {}, search.since};
+  if (!may_start(group)) return sought;
+  if (group.of_machine.within(search.space.named)) sought.room = search.space.room;
+  const bool open_for_long =
+      group.hours == nullptr || hours_.open_since(*group.hours) <= search.since;
+  if (search.most && open_for_long && group.of_machine.within(search.most->named)) sought.most = search.most->room;
+  return sought;
 }
 
-Job* JobQueue::best_of(const User& user, const Machine& machine, const Space& space, Among among,
+Job* JobQueue::best_of(const User& user, const Machine& machine, const Search& search,
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->stands) continue;  // its batch is full
     if (!line->group->suits[machine.kind->index]) continue;
-    if (!may_start_with(*line->group, space.named)) continue;
     if (host && line->host != *host) continue;
-    Job* first = line->jobs.first_within(space.room, among);
+    const Sought sought = sought_in(*line->group, search);
+    Job* first = sought.is_any() ? line->jobs.first_of(sought) : nullptr;
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
   return best;
 }
 
 // The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine, const Space& space, Among among) const {
+Job* JobQueue::best_by_key(const Machine& machine, const Search& search) const {
   const std::optional<UserKey> from = policies_.job->from();
   const auto behind = [&](const UserLine& line) { return *from < line.key; };
   const UserLine* best = nullptr;
   bool best_is_behind = false;
   for (const Group* group : machine.kind->groups) {
-    if (!may_start_with(*group, space.named)) continue;
+    const Sought sought = sought_in(*group, search);
+    if (!sought.is_any()) continue;
     const LineTree& lines = group->lines;
     const UserLine* line =
-        from ? lines.first_behind(behind, within(space.room), has_job_within(space.room, among))
-             : nullptr;
+        from ? lines.first_behind(behind, may_have(sought), has_one(sought)) : nullptr;
     const bool is_behind = line != nullptr;
-    if (line == nullptr && !best_is_behind)
-      line = lines.first(within(space.room), has_job_within(space.room, among));
+    if (line == nullptr && !best_is_behind) line = lines.first(may_have(sought), has_one(sought));
     if (line == nullptr) continue;
     if (best != nullptr && best_is_behind == is_behind && !UserLineTraits::before(*line, *best))
       continue;
     best = line;
     best_is_behind = is_behind;
   }
-  return best == nullptr ? nullptr : best_of(*best->user, machine, space, among, std::nullopt);
+  return best == nullptr ? nullptr : best_of(*best->user, machine, search);
 }
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy
 // than his first. So lines are tried in the order of the best that each may have.
-Job* JobQueue::best_by_job(const Machine& machine, const Space& space, Among among) {
+Job* JobQueue::best_by_job(const Machine& machine, const Search& search) {
   std::optional<uint32_t> host;
-  if (policies_.job->turns_by_host()) host = host_in_turn(machine, space, among);
+  if (policies_.job->turns_by_host()) host = host_in_turn(machine, search);
   ++search_;
   Job* best = nullptr;
   Rank least;
@@ -201,7 +204,7 @@ Job* JobQueue::best_by_job(const Machine& machine, const Space& space, Among amo
     User& user = *line.user;
     if (user.search == search_ || (host && line.host != *host)) return true;
     user.search = search_;
-    Job* job = best_of(user, machine, space, among, host);
+    Job* job = best_of(user, machine, search, host);
     if (job == nullptr) return true;
     const Rank rank = rank_of(*policies_.job, *job);
     if (best != nullptr && least <= rank) return true;
@@ -209,28 +212,30 @@ Job* JobQueue::best_by_job(const Machine& machine, const Space& space, Among amo
     least = rank;
     return true;
   };
-  for (const Group* group : machine.kind->groups)
-    if (may_start_with(*group, space.named)) group->lines.walk(within(space.room), try_line);
+  for (const Group* group : machine.kind->groups) {
+    const Sought sought = sought_in(*group, search);
+    if (sought.is_any()) group->lines.walk(may_have(sought), try_line);
+  }
   return best;
 }
 
-std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Space& space,
-                                               Among among) const {
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Search& search) const {
   const Host* first = nullptr;
-  const auto try_line = [&](const UserLine& line) {
-    const Job* job = line.jobs.first_within(space.room, among);
-    if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
-    return true;
-  };
-  for (const Group* group : machine.kind->groups)
-    if (may_start_with(*group, space.named)) group->lines.walk(within(space.room), try_line);
+  for (const Group* group : machine.kind->groups) {
+    const Sought sought = sought_in(*group, search);
+    if (!sought.is_any()) continue;
+    group->lines.walk(may_have(sought), [&](const UserLine& line) {
+      const Job* job = line.jobs.first_of(sought);
+      if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
+      return true;
+    });
+  }
   if (first == nullptr) return std::nullopt;
   return first->index;
 }
 
-Job* JobQueue::best_for(const Machine& machine, const Space& space, Among among) {
-  return policies_.job->by_job() ? best_by_job(machine, space, among)
-                                 : best_by_key(machine, space, among);
+Job* JobQueue::best_for(const Machine& machine, const Search& search) {
+  return policies_.job->by_job() ? best_by_job(machine, search) : best_by_key(machine, search);
 }
 
 }  // namespace sublet::scheduling

@@ -29,10 +29,20 @@ struct Rank {
 Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t turn, JobId id);
 Rank rank_of(const JobPolicy& policy, const Job& best);
 
+// For a machine.
+struct Search {
+  const Space& space;  // that a job gets there
+  Among among = Among::kAll;
+  // Jobs without a promised place that have waited since `since` or for longer are looked for
+  // in this space, too.
+  const Space* most = nullptr;
+  Micros since = 0;
+};
+
 class JobQueue {
  public:
-  JobQueue(const Policies& policies, const LicenceBook& licences)
-      : policies_(policies), licences_(licences) {}
+  JobQueue(const Policies& policies, const LicenceBook& licences, const HoursBook& hours)
+      : policies_(policies), licences_(licences), hours_(hours) {}
 
   // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
@@ -50,10 +60,10 @@ class JobQueue {
   bool may_start(const Group& group) const {
     return (group.hours == nullptr || group.hours->open) && licences_.has_left(group.licences);
   }
-  // The job that gets this machine, with so much space; null: no waiting job fits.
-  Job* best_for(const Machine& machine, const Space& space, Among among = Among::kAll);
-  // The user's best job for it; `host`: of this one only.
-  Job* best_of(const User& user, const Machine& machine, const Space& space, Among among,
+  // The first of the jobs that are looked for, by the policy; null: there is none.
+  Job* best_for(const Machine& machine, const Search& search);
+  // The same of one user's; `host`: of this one only.
+  Job* best_of(const User& user, const Machine& machine, const Search& search,
                std::optional<uint32_t> host = std::nullopt) const;
 
   // The group has jobs that may fit an idle machine, none of which needs less than this.
@@ -68,17 +78,16 @@ class JobQueue {
   // The line's jobs, its user's key, or whether it may stand, have changed.
   void settle(UserLine& line);
   void leave(UserLine& line);
-  // Whether what the group's jobs ask by name is among these, which a machine has, and the pool
-  // lets them start.
-  bool may_start_with(const Group& group, const rules::NamedAmounts& named) const;
-  Job* best_by_key(const Machine& machine, const Space& space, Among among) const;
-  Job* best_by_job(const Machine& machine, const Space& space, Among among);
-  // Of the hosts with a job that fits the machine, the one nearest to the head.
-  std::optional<uint32_t> host_in_turn(const Machine& machine, const Space& space,
-                                       Among among) const;
+  // In one group. None: what its jobs ask by name is not there, or the pool does not let them start.
+  Sought sought_in(const Group& group, const Search& search) const;
+  Job* best_by_key(const Machine& machine, const Search& search) const;
+  Job* best_by_job(const Machine& machine, const Search& search);
+  // Of the hosts with such a job, the one nearest to the head.
+  std::optional<uint32_t> host_in_turn(const Machine& machine, const Search& search) const;
 
   const Policies& policies_;
   const LicenceBook& licences_;
+  const HoursBook& hours_;
   uint64_t search_ = 0;
   std::vector<Group*> newly_queued_;
 };

@@ -1,14 +1,12 @@
 // IDLE is served from its head: for each machine the best waiting job that fits it is found
 // (JobQueue::best_for), which gets this machine or another that it fits as well
-// (matching/machine_choice.h); if none fits, the machine keeps its position. If a better one would
-// fit but for the jobs that are there, and has waited for long, the machine is promised to it
-// instead: so a stream of small jobs does not keep it waiting for ever. Only possible changes
-// are considered: machines that have changed, and, for groups with new jobs, the idle machines with
-// room for the least of them. So no decision scans the queue, and after each apply no waiting job
-// fits an idle machine, but for promised places.
+// (matching/machine_choice.h); if none fits, the machine keeps its position. If one that has waited
+// for long comes before it, and would fit but for the jobs that are there, the machine is promised
+// to that one instead: so a stream of small jobs does not keep it waiting for ever. Only possible
+// changes are considered: machines that have changed, and, for groups with new jobs, the idle
+// machines with room for the least of them. So no decision scans the queue, and after each apply no
+// waiting job fits an idle machine, but for promised places.
 #include "scheduling/matching/matcher.h"
-
-#include <algorithm>
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
@@ -17,13 +15,6 @@
 
 namespace sublet::scheduling {
 namespace {
-
-// What one job could have of the machine if all others left it, but for what it is promised.
-Space most_for(const Machine& machine) {
-  const bool others = !machine.running.empty() && machine.promised_to == nullptr;
-  if (!others) return machine.place;
-  return {lent_by(machine), machine.kind->offers};
-}
 
 // Of licences and hours apart.
 bool fits_now(const Job& job, const Machine& machine) {
@@ -54,7 +45,7 @@ void Matcher::note_startable() {
     const bool concerned =
         (released && !group->licences.empty()) || (opened && group->hours != nullptr);
     if (concerned && !group->lines.empty() && queue_.may_start(*group))
-      queue_.note_new(*group, group->lines.bound());
+      queue_.note_new(*group, group->lines.bound().least);
   }
   licences_.note_searched();
   hours_.note_searched();
@@ -84,25 +75,23 @@ void Matcher::allocate(Micros now, const Actions& actions) {
   queue_.newly_queued().clear();
 }
 
-// Until nothing fits it any more. The best job of all that the machine could have is the best of
-// those that fit now, if it fits now. Jobs that have a promise do not hide those behind them. What
-// is promised is decided only where a lesser job would get a place: so it depends on nothing but
-// the decisions before.
+// Until nothing fits it any more. What is promised is decided only where a lesser job would get a
+// place: so it depends on nothing but the decisions before.
 void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
   while (m.place.number != 0) {
-    Job* best = queue_.best_for(m, most_for(m), Among::kUnpromised);
-    const bool fits = best == nullptr || fits_now(*best, m);
-    Job* job = fits && promises_.none() ? best : queue_.best_for(m, m.place);
+    Job* job = first_for(m, now);
+    Job* overdue = job == nullptr || fits_now(*job, m) ? nullptr : job;
+    if (overdue != nullptr) job = queue_.best_for(m, {m.place});
     if (job == nullptr) return;
     // What was promised elsewhere and fits here comes before another promise.
     const bool is_promised = job->promised != nullptr;
-    if (!fits && !is_promised && is_overdue(*best, now)) {
-      actions.promise(*best, m);
+    if (overdue != nullptr && !is_promised) {
+      actions.promise(*overdue, m);
       continue;
     }
     Machine& chosen = choose_machine(policies_, suitability_, *job, m, now);
-    Job* overdue = &chosen == &m || is_promised ? nullptr : overdue_for(chosen, now);
-    if (overdue != nullptr) {
+    overdue = &chosen == &m || is_promised ? nullptr : first_for(chosen, now);
+    if (overdue != nullptr && !fits_now(*overdue, chosen)) {
       actions.promise(*overdue, chosen);
       continue;
     }
@@ -111,19 +100,12 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
   }
 }
 
-Job* Matcher::overdue_for(const Machine& machine, Micros now) {
-  const Space most = most_for(machine);
-  if (most == machine.place) return nullptr;
-  Job* job = queue_.best_for(machine, most, Among::kUnpromised);
-  const bool fits = job == nullptr || fits_now(*job, machine);
-  return !fits && is_overdue(*job, now) ? job : nullptr;
-}
-
-bool Matcher::is_overdue(const Job& job, Micros now) const {
-  Micros since = std::max(job.record.changed, job.record.earliest);
-  if (const OpenHours* hours = job.demand->hours)
-    since = std::max(since, hours_.open_since(*hours));
-  return now - since >= policies_.wide_wait;
+// Jobs that are not overdue do not hide those behind them that are, nor do those with a promise.
+Job* Matcher::first_for(const Machine& machine, Micros now) {
+  if (machine.running.empty() || machine.promised_to != nullptr)
+    return queue_.best_for(machine, {machine.place});
+  const Space most = {lent_by(machine), machine.kind->offers};
+  return queue_.best_for(machine, {machine.place, Among::kAll, &most, now - policies_.wide_wait});
 }
 
 bool Matcher::may_start(const Job& job) const { return queue_.may_start(*job.demand->group); }
@@ -157,7 +139,7 @@ std::optional<Ask> Matcher::least_of_new(const MachineKind& kind) const {
   for (const Group* group : queue_.newly_queued()) {
     if (group->lines.empty() || !group->suits[kind.index]) continue;
     if (!queue_.may_start(*group)) continue;
-    const Amounts of_group = most(group->newly_least, group->lines.bound());
+    const Amounts of_group = most(group->newly_least, group->lines.bound().least);
     needs = needs ? Ask{least(needs->amounts, of_group), least(needs->named, group->of_machine)}
                   : Ask{of_group, group->of_machine};
   }

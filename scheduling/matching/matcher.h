@@ -30,7 +30,7 @@ class Matcher {
         licences_(licences),
         hours_(hours),
         suitability_(licences, hours),
-        queue_(policies, licences) {}
+        queue_(policies, licences, hours) {}
 
   JobQueue& queue() { return queue_; }
   const JobQueue& queue() const { return queue_; }
@@ -81,11 +81,9 @@ class Matcher {
   // Moves the users whose keys have changed.
   void rekey();
   void serve(Machine& machine, Micros now, const Actions& actions);
-  // The waiting job that would get the machine if all others left it, if it does not fit now and is
-  // overdue; else null.
-  Job* overdue_for(const Machine& machine, Micros now);
-  // Has waited for long.
-  bool is_overdue(const Job& job, Micros now) const;
+  // The first of the jobs that fit the machine now, or have waited for long and would fit if all
+  // others left it; null: there is none.
+  Job* first_for(const Machine& machine, Micros now);
   // For the next idle machine of this kind with room for the least of each that a new job needs.
   struct Search {
     const MachineKind* kind = nullptr;

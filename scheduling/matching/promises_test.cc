@@ -30,6 +30,8 @@ class PromisesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(PromisesTest);
   CPPUNIT_TEST(a_wide_job_beside_an_endless_stream);
   CPPUNIT_TEST(without_a_promise_it_starves);
+  CPPUNIT_TEST(not_hidden_by_one_that_is_not_overdue);
+  CPPUNIT_TEST(not_before_its_turn);
   CPPUNIT_TEST(what_it_leaves_is_for_others);
   CPPUNIT_TEST(it_starts_elsewhere_if_that_is_sooner);
   CPPUNIT_TEST(ends_with_its_cause);
@@ -109,6 +111,44 @@ class PromisesTest : public CppUnit::TestFixture {
     const JobId wide = t.submit("ann", 1, of_cores(8));
     for (int i = 0; i < 200; ++i) stream.step();
     CPPUNIT_ASSERT(t.state(wide) == JobState::kWaiting);
+  }
+
+  // Of somebody who comes first, or of its own user.
+  void not_hidden_by_one_that_is_not_overdue() {
+    for (const std::string first : {"carl", "ann"}) {
+      TestPool t(settings());
+      t.apply(SharesSet{"carl", 2});  // seen first: of equals he comes before ann
+      const MachineId machine = join(t, "curly", 8);
+      const JobId narrow = t.submit("bob", 8);
+      const JobId wide = t.submit("ann", 1, of_cores(8));
+      t.pass(kWideWait);
+      t.submit("bob", 20);
+      Submitted::Job better = of_cores(8);
+      better.priority = 1;
+      const JobId fresh = t.submit(first, 1, better);
+      CPPUNIT_ASSERT_EQUAL(JobId{0}, promised(t, machine));
+      t.end(narrow, EndReason::kDone);
+      CPPUNIT_ASSERT_EQUAL(wide, promised(t, machine));
+      for (JobId job = narrow + 1; job < narrow + 8; ++job) t.end(job, EndReason::kDone);
+      CPPUNIT_ASSERT(t.state(wide) == JobState::kPlaced);
+      CPPUNIT_ASSERT(t.state(fresh) == JobState::kWaiting);
+    }
+  }
+
+  // ann has used more than bob.
+  void not_before_its_turn() {
+    TestPool t(settings());
+    const MachineId machine = join(t, "curly", 8);
+    const JobId used = t.submit("ann");
+    t.start(used);
+    t.end(used, EndReason::kDone, 1000 * kMinute);
+    const JobId narrow = t.submit("bob", 8);
+    t.submit("ann", 1, of_cores(8));
+    t.pass(kWideWait);
+    const JobId more = t.submit("bob", 20);
+    t.end(narrow, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(JobId{0}, promised(t, machine));
+    CPPUNIT_ASSERT(t.state(more) == JobState::kPlaced);
   }
 
   // A promise to a job that has waited: 8 of 16 cores, of which the narrow jobs hold 12.

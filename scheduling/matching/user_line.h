@@ -16,9 +16,16 @@ struct Batch;
 struct Group;
 struct User;
 
+// Of lines, and of one.
+struct UserBound {
+  Amounts least;     // no job needs less
+  Micros since = 0;  // none has waited since an earlier instant
+  bool operator==(const UserBound&) const = default;
+};
+
 // One user's waiting jobs of one group (and of one host, with JobPolicy::turns_by_host; those of a
 // batch with a limit apart); deleted when it becomes empty.
-struct UserLine : TreeLinks<UserLine, Amounts> {
+struct UserLine : TreeLinks<UserLine, UserBound> {
   User* user = nullptr;
   Group* group = nullptr;
   uint32_t host = 0;
@@ -29,12 +36,12 @@ struct UserLine : TreeLinks<UserLine, Amounts> {
   uint64_t number = 0;
   uint64_t batch_id = 0;  // of `batch`; 0: null
   bool stands = false;    // in the group; not while the user is passed over or the batch is full
-  Amounts least;          // of its jobs
+  UserBound of_jobs;
 };
 
 struct UserLineTraits {
   using Node = UserLine;
-  using Bound = Amounts;
+  using Bound = UserBound;
   static UserLine& links(UserLine& line) { return line; }
   static const UserLine& links(const UserLine& line) { return line; }
   static bool before(const UserLine& a, const UserLine& b) {
@@ -42,8 +49,10 @@ struct UserLineTraits {
     return a.number != b.number ? a.number < b.number : a.batch_id < b.batch_id;
   }
   static uint64_t id(const UserLine& line) { return hashed(line.batch_id) ^ line.number; }
-  static Amounts bound(const UserLine& line) { return line.least; }
-  static Amounts join(const Amounts& a, const Amounts& b) { return scheduling::least(a, b); }
+  static UserBound bound(const UserLine& line) { return line.of_jobs; }
+  static UserBound join(const UserBound& a, const UserBound& b) {
+    return {least(a.least, b.least), std::min(a.since, b.since)};
+  }
 };
 using LineTree = SearchTree<UserLineTraits>;
 

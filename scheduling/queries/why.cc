@@ -299,7 +299,7 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     for (const Group* group : offer.kind->groups)
       if (seen.insert(group).second && looked_at <= kLookedAt &&
           (group->hours == nullptr || group->hours->open))
-        group->lines.walk([](const Amounts&) { return true; }, count_line);
+        group->lines.walk([](const UserBound&) { return true; }, count_line);
   return ahead;
 }
 
