@@ -1,6 +1,8 @@
 // What machines offer by name, and the pool's licences: reserved, released, and named by `why`.
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <functional>
+
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -45,6 +47,11 @@ class NamedResourcesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_place_is_promised_for_two);
   CPPUNIT_TEST(no_place_is_promised_without_a_licence);
   CPPUNIT_TEST(damaged_texts);
+  CPPUNIT_TEST(licences_are_kept_for_who_needs_several);
+  CPPUNIT_TEST(not_for_who_needs_one);
+  CPPUNIT_TEST(kept_licences_end_with_their_cause);
+  CPPUNIT_TEST(kept_on_where_it_may_start);
+  CPPUNIT_TEST(known_to_an_anchored_brain);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -110,6 +117,108 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     while (t.machine_of(first + 1) == 0 && t.to_next_deadline()) t.report(moe, true);
     CPPUNIT_ASSERT(t.now > until);
     CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(first + 1));
+  }
+
+  // bob's jobs hold all four licences, and more of them wait; ann's needs three, and has waited.
+  struct Kept {
+    static constexpr Micros kWait = 600 * kSecond;
+    static Parameters settings() {
+      Parameters p = with("ansys=4");
+      p.wide_wait = kWait;
+      p.lease = 1000 * kWait;
+      return p;
+    }
+    Kept() : t(settings()) {
+      machine = t.join("curly", 16);
+      singles = t.submit("bob", 4, asking("ansys=1"));
+      several = t.submit("ann", 1, asking("ansys=3"));
+      t.pass(kWait);
+      more = t.submit("bob", 8, asking("ansys=1"));
+      t.end(singles, EndReason::kDone);
+    }
+    bool are_kept() const { return !t.pool.anchor().licensed.empty(); }
+    TestPool t;
+    MachineId machine;
+    JobId singles, several, more;
+  };
+
+  void licences_are_kept_for_who_needs_several() {
+    Kept kept;
+    TestPool& t = kept.t;
+    CPPUNIT_ASSERT(kept.are_kept());
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("licences are kept for it: waits for 3 licences of ansys: 3 of "
+                    "4 are held by jobs 2, 3, 4"),
+        t.pool.why(kept.several, t.now));
+    CPPUNIT_ASSERT_EQUAL(std::string("waits for a licence of ansys: 3 of 4 are held by jobs 2, 3, "
+                                     "4, 3 are kept for job 5"),
+                         t.pool.why(kept.more, t.now));
+    // What needs no licence is not kept waiting.
+    const JobId other = t.submit("bob");
+    CPPUNIT_ASSERT(t.state(other) == JobState::kPlaced);
+    t.end(kept.singles + 1, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(kept.more) == JobState::kWaiting);
+    t.end(kept.singles + 2, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(kept.several) == JobState::kPlaced);
+    CPPUNIT_ASSERT(!kept.are_kept());
+    t.end(kept.singles + 3, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(kept.more) == JobState::kPlaced);
+  }
+
+  // The next one that comes back is for the first in the queue.
+  void not_for_who_needs_one() {
+    TestPool t(Kept::settings());
+    t.join("curly", 16);
+    const JobId first = t.submit("bob", 4, asking("ansys=1"));
+    t.submit("ann", 1, asking("ansys=1"));
+    t.pass(Kept::kWait);
+    t.submit("bob");
+    CPPUNIT_ASSERT(t.pool.anchor().licensed.empty());
+    CPPUNIT_ASSERT(t.state(first) == JobState::kPlaced);
+  }
+
+  void kept_licences_end_with_their_cause() {
+    const std::vector<std::function<void(Kept&)>> causes = {
+        [](Kept& k) { k.t.apply(JobsRemoved{{k.several}}); },
+        [](Kept& k) { k.t.apply(JobsHeld{{k.several}}); },
+        [](Kept& k) {
+          PolicyChoice choice = Kept::settings();
+          choice.licences = "ansys=4 matlab=1";
+          choice.wide_wait *= 10;
+          k.t.apply(PolicySet{choice, "root"});
+        },
+        [](Kept& k) { k.t.report(k.machine, false); },
+        [](Kept& k) { k.t.apply(MachineWithdrew{k.machine}); },
+        [](Kept& k) { k.t.apply(ServerStarted{}); },
+    };
+    for (size_t i = 0; i < causes.size(); ++i) {
+      Kept kept;
+      CPPUNIT_ASSERT(kept.are_kept());
+      causes[i](kept);
+      CPPUNIT_ASSERT_MESSAGE(std::to_string(i), !kept.are_kept());
+      // The one that was left has gone to bob's in the same event.
+      if (i < 3) CPPUNIT_ASSERT(kept.t.state(kept.more) == JobState::kPlaced);
+    }
+  }
+
+  void kept_on_where_it_may_start() {
+    Kept kept;
+    const MachineId moe = kept.t.join("moe", 16);
+    kept.t.report(kept.machine, false);
+    CPPUNIT_ASSERT(kept.are_kept());
+    CPPUNIT_ASSERT_EQUAL(moe, kept.t.pool.anchor().licensed[0].machine);
+  }
+
+  void known_to_an_anchored_brain() {
+    Kept kept;
+    Anchored anchor = kept.t.pool.anchor();
+    Pool restored(Kept::settings());
+    CPPUNIT_ASSERT(restored.restore(kept.t.books.snapshot()).empty());
+    anchor.licensed.push_back({kept.more, kept.machine});  // damaged: they are kept already
+    anchor.licensed.push_back({999, kept.machine});
+    restored.apply(anchor, kept.t.now);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, restored.anchor().licensed.size());
+    CPPUNIT_ASSERT_EQUAL(kept.several, restored.anchor().licensed[0].job);
   }
 
   void a_refusal_gives_back() {

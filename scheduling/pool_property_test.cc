@@ -339,16 +339,30 @@ class NamedRule {
         held_on_[a.machine][name] += amount;
       }
     }
+    for (const Anchored::Licensed& kept : t.pool.anchor().licensed) {
+      licensed_.insert(kept.job);
+      const JobRecord& job = t.books.jobs.at(kept.job);
+      RC_ASSERT(job.state == JobState::kWaiting);
+      for (const auto& [name, amount] : named(job.needs.resources)) {
+        if (!licences_.contains(name)) continue;
+        // For one job at a time.
+        RC_ASSERT(kept_.emplace(name, amount).second);
+        RC_ASSERT(amount <= of(licences_, name));
+      }
+    }
   }
   // Whether they still hold so many with `more` of each that the job needs: 0 or 1 times. `kept`:
   // of the machine, for a job that it is promised to.
-  bool allows(const MachineView& m, const Requirements& needs, uint64_t more,
+  bool allows(const MachineView& m, const JobRecord& job, uint64_t more,
               const std::string& kept = "") const {
+    const Requirements& needs = job.needs;
     const Counts offers = named(m.record.resources), promised = named(kept);
     for (const auto& [name, amount] : named(needs.resources)) {
       const bool is_licence = licences_.contains(name);
-      const uint64_t held =
-          is_licence ? of(held_, name) : of(on(m.record.id), name) + of(promised, name);
+      // Of licences others get what is not kept for one.
+      const bool leaves = is_licence && more > 0 && !licensed_.contains(job.id);
+      const uint64_t held = is_licence ? of(held_, name) + (leaves ? of(kept_, name) : 0)
+                                       : of(on(m.record.id), name) + of(promised, name);
       if (held + more * amount > of(is_licence ? licences_ : offers, name)) return false;
     }
     return true;
@@ -387,7 +401,8 @@ class NamedRule {
     const auto it = held_on_.find(machine);
     return it == held_on_.end() ? kNone : it->second;
   }
-  Counts licences_, held_;
+  Counts licences_, held_, kept_;
+  std::set<JobId> licensed_;
   std::map<MachineId, Counts> held_on_;
 };
 
@@ -641,7 +656,7 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
             gave_way_to(t, m.promised));
   RC_ASSERT(m.away && !m.record.draining && suits(m.record, job.needs));
   RC_ASSERT(is_paused(t, m.record.id) || m.running.size() >= most_on(t, m.record) ||
-            !fits(m, job.needs, reserved) || !rule.allows(m, job.needs, 1));
+            !fits(m, job.needs, reserved) || !rule.allows(m, job, 1));
   RC_ASSERT(rule.may_be_promised(m, job.needs));
 }
 
@@ -692,7 +707,7 @@ void check_invariants(const TestPool& t) {
       if (start == nullptr || start->machine != m.record.id) continue;
       const Requirements& n = t.books.jobs.at(start->key.job).needs;
       RC_ASSERT(suits(m.record, n));
-      RC_ASSERT(rule.allows(m, n, 0));
+      RC_ASSERT(rule.allows(m, t.books.jobs.at(start->key.job), 0));
       RC_ASSERT(may_start(t, t.books.jobs.at(start->key.job)));
       RC_ASSERT(m.record.failures.rests_until == 0);
       RC_ASSERT(m.running.size() <= most_on(t, m.record));
@@ -717,8 +732,7 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(m.record.failures.rests_until == 0);
       RC_ASSERT(m.running.size() + (m.promised != 0) < most_on(t, m.record));
       for (const JobRecord* job : placeable)
-        RC_ASSERT(!fits(m, job->needs, reserved + kept) ||
-                  !rule.allows(m, job->needs, 1, kept_for));
+        RC_ASSERT(!fits(m, job->needs, reserved + kept) || !rule.allows(m, *job, 1, kept_for));
     }
   }
 }
@@ -939,12 +953,13 @@ class PoolPropertyTest : public CppUnit::TestFixture {
       for (const uint32_t choice : some_history()) t.apply(player.next(choice));
       let_all_run(t);
       const NamedRule rule(t);
+      RC_ASSERT(t.pool.anchor().licensed.empty());
       for (const MachineView& m : t.pool.machines()) {
         RC_ASSERT(m.promised == 0);
         if (m.record.state == MachineState::kGone) continue;
         for (const auto& [id, job] : t.books.jobs)
           if (job.state == JobState::kWaiting && relation_of(t, id) == nullptr && may_start(t, job))
-            RC_ASSERT(!fits(m, job.needs, {}) || !rule.allows(m, job.needs, 1));
+            RC_ASSERT(!fits(m, job.needs, {}) || !rule.allows(m, job, 1));
       }
     }));
   }

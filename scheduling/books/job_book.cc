@@ -149,6 +149,7 @@ void JobBook::set_state(Job& job, JobState state, EndReason ended) {
   if (before == JobState::kWaiting) {
     matcher_.queue().take(job);
     matcher_.promises().forget(job);
+    matcher_.give_up_licences(job);
     not_yet_.set(job, 0);
   }
   count_out(job, before, job.record.count);
@@ -222,6 +223,7 @@ void JobBook::follow(const Parameters& parameters) {
   std::sort(queued.begin(), queued.end(),
             [](const Job* a, const Job* b) { return a->record.id < b->record.id; });
   for (Job* job : queued) matcher_.queue().take(*job);
+  matcher_.give_up_all_licences();
   matcher_.set_licences(parameters.licences);
   for (Job* job : queued) matcher_.queue().add(*job, policies_.job->order(job->record));
 }
@@ -241,6 +243,7 @@ void JobBook::ask_memory(Job& job, uint64_t memory) {
   const bool queued = job.line != nullptr;
   matcher_.queue().take(job);
   matcher_.promises().forget(job);
+  matcher_.give_up_licences(job);
   job.record.needs.memory = memory;
   Demand* before = job.demand;
   job.demand = matcher_.enter_demand(job.record.needs);

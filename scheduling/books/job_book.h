@@ -55,6 +55,9 @@ struct Job : Timed {
   Batch* batch = nullptr;          // null: its batch has no stop condition or limit
   Dependent* waits_for = nullptr;  // others; null: for none, or not any more
   Machine* promised = nullptr;     // kept for it (matching/promises.h); null: none
+  // Where it would start once the licences that are kept for it have come back; null: none are
+  // kept.
+  Machine* licensed = nullptr;
   LinePlace place;
   MachineId last_machine = 0;             // of the newest attempt, once it has ended
   EndReason last_end = EndReason::kNone;  // how that attempt ended

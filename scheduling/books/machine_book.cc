@@ -51,20 +51,19 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 }
 
 bool keeps_room(const Machine& machine) {
-  if (!may_keep_promise(machine) || machine.paused_until != 0) return false;
   const Job& job = *machine.promised_to;
+  if (!may_make_room(machine, job) || machine.paused_until != 0) return false;
   return machine.running.size() < places_of(machine) &&
          Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(
              space_without(machine, {}, {}));
 }
 
 // By what it has altogether: what it has at present changes with what its tenants use.
-bool may_keep_promise(const Machine& machine) {
+bool may_make_room(const Machine& machine, const Job& job) {
   const MachineRecord& record = machine.record;
   return !is_gone(machine) && !machine.silent && machine.away && !record.draining &&
          !rests(machine) &&
-         amounts_of(machine.promised_to->record.needs)
-             .within({record.cores, record.memory, record.disk});
+         amounts_of(job.record.needs).within({record.cores, record.memory, record.disk});
 }
 
 uint64_t places_of(const Machine& m) {

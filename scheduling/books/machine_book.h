@@ -75,8 +75,8 @@ Space space_without(const Machine& machine, const Amounts& leaving,
                     const rules::NamedAmounts& named_leaving);
 // Whether the machine has what the job that it is promised to needs of it to start there now.
 bool keeps_room(const Machine& machine);
-// Whether it could, once others have left: the owner is away, and nothing else is in its way.
-bool may_keep_promise(const Machine& machine);
+// Whether this job could, once others have left: the owner is away, and nothing else is in its way.
+bool may_make_room(const Machine& machine, const Job& job);
 // It failed again and again, and gets no orders until its rest is over.
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
 // How many jobs it takes at a time: what its owner allows, or the pool if that is less.

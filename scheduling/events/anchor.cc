@@ -21,6 +21,8 @@ Anchored Pool::anchor() const {
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();
+  for (const auto& [id, job] : s.matcher.licensed())
+    anchor.licensed.push_back({id, job->licensed->record.id});
   return anchor;
 }
 
@@ -34,6 +36,14 @@ void Pool::State::on(const Anchored& event) {
     const bool waits = job != nullptr && job->record.state == JobState::kWaiting &&
                        job->record.count == 1 && job->promised == nullptr;
     if (waits && m->promised_to == nullptr) matcher.promises().make(*m, *job);
+  }
+  for (const Anchored::Licensed& kept : event.licensed) {
+    Job* job = jobs.live(kept.job);
+    Machine* m = machines.find(kept.machine);
+    const bool waits = job != nullptr && job->line != nullptr && job->record.count == 1 &&
+                       job->licensed == nullptr;
+    if (waits && m != nullptr && licences.may_keep(job->demand->group->licences))
+      matcher.keep_licences(*job, *m);
   }
   for (const Anchored::AttemptNow& known : event.attempts)
     if (Attempt* attempt = attempts.find(known.job)) attempts.anchor(*attempt, known);

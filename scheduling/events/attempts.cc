@@ -79,13 +79,17 @@ void Pool::State::allocate() {
   const Matcher::Actions actions = {
       [this](Job& job, Machine& machine) { place(job, machine); },
       [this](Job& job, Machine& machine) { promise(job, machine); },
+      [this](Job& job, Machine& machine) {
+        if (job.record.count > 1) jobs.split(job, 1);
+        matcher.keep_licences(job, machine);
+      },
   };
   do {
     while (Machine* m = matcher.promises().take_changed()) settle_promise(*m);
     matcher.allocate(changes.now(), actions);
     matcher.end_vain_promises();
     // A job that was placed elsewhere leaves the room that it was promised to others.
-  } while (matcher.promises().any_changed());
+  } while (matcher.promises().any_changed() || !licences.released().empty());
 }
 
 void Pool::State::promise(Job& job, Machine& m) {
@@ -100,7 +104,7 @@ void Pool::State::settle_promise(Machine& m) {
   const bool wanted = job != nullptr && job->line != nullptr && !job->user->at_limit &&
                       (job->batch == nullptr || !is_full(*job->batch));
   if (wanted && keeps_room(m) && matcher.may_start(*job)) return place(*job, m);
-  if (job != nullptr && !(wanted && may_keep_promise(m))) matcher.promises().forget(m);
+  if (job != nullptr && !(wanted && may_make_room(m, *job))) matcher.promises().forget(m);
   machines.note_promise(m);
 }
 

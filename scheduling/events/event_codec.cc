@@ -386,6 +386,13 @@ void fields(A& a, Anchored& e) {
   a.tail(true, [&] {
     for (auto& m : e.machines) a.field(m.owner_seen);
   });
+  a.tail(!e.licensed.empty(), [&] {
+    a.size(e.licensed);
+    for (auto& kept : e.licensed) {
+      a.field(kept.job);
+      a.field(kept.machine);
+    }
+  });
 }
 
 template <typename A>

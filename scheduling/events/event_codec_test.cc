@@ -89,7 +89,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                        {{a, flag, !flag, a, a, c, c, b, c}, {}},
                        {{a, c}},
                        {{a, c, b, a, a}, {}},
-                       {text, "desk"}},
+                       {text, "desk"},
+                       std::vector<Anchored::Licensed>(b % 3, {a, b})},
               PrioritySet{ids, int32_t(b), states},
               PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text}};
           static_assert(std::size(events) == std::variant_size_v<Event>);
@@ -185,6 +186,9 @@ class EventCodecTest : public CppUnit::TestFixture {
       const Anchored without = std::get<Anchored>(of(anchor, use + kLater + attempts * kOffer));
       CPPUNIT_ASSERT(without.parameters == old);
       CPPUNIT_ASSERT_EQUAL(attempts, without.attempts.size());
+      anchor.licensed = {{7, 8}};
+      CPPUNIT_ASSERT_EQUAL(MachineId{8}, std::get<Anchored>(of(anchor, 0)).licensed.at(0).machine);
+      CPPUNIT_ASSERT(std::get<Anchored>(of(anchor, 3 * 8)).licensed.empty());
       if (attempts == 0) continue;
       CPPUNIT_ASSERT_EQUAL(uint64_t{5}, whole.attempts.back().memory_used);
       CPPUNIT_ASSERT_EQUAL(uint64_t{6}, whole.attempts.back().disk_used);

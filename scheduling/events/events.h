@@ -223,11 +223,17 @@ struct Anchored {
     uint64_t memory_used = 0;
     uint64_t disk_used = 0;
   };
+  // A job that licences are kept for, and where it would start.
+  struct Licensed {
+    JobId job = 0;
+    MachineId machine = 0;
+  };
   Parameters parameters = {};
   std::vector<MachineNow> machines;     // ascending
   std::vector<Idle> idle;               // IDLE, head first
   std::vector<AttemptNow> attempts;     // the live ones, ascending
   std::vector<std::string> requesting;  // hosts, head first
+  std::vector<Licensed> licensed = {};  // ascending
 };
 
 // Stored by their index in this list: only append to it.

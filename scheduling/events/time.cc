@@ -41,6 +41,7 @@ void Pool::State::on(const TimePassed&) {
 void Pool::State::on(const ServerStarted& event) {
   changes.set_utc_offset(event.utc_offset);
   if (event.parameters && policy.by.empty()) switch_policies(*event.parameters, "");
+  matcher.give_up_all_licences();
   machines.restart();
   attempts.restart();
   jobs.hold_back_unaccounted(protocol::reassign_delay_us(parameters.lease));

@@ -8,12 +8,15 @@
 
 namespace sublet::scheduling {
 namespace {
-auto may_have(const Sought& sought) {
-  return [&sought](const UserBound& bound) { return sought.may_be(bound.least, bound.since); };
+auto may_have(const SoughtInGroup& sought) {
+  return [&sought](const UserBound& bound) {
+    return sought.others.may_be(bound.least, bound.since) ||
+           (bound.licensed && sought.licensed.may_be(bound.least, bound.since));
+  };
 }
 // The bound of a line is of several jobs: whether there is one is another question.
-auto has_one(const Sought& sought) {
-  return [&sought](const UserLine& line) { return line.jobs.first_of(sought) != nullptr; };
+auto has_one(const SoughtInGroup& sought) {
+  return [&sought](const UserLine& line) { return line.jobs.first_of(sought.in(line)) != nullptr; };
 }
 }  // namespace
 
@@ -38,15 +41,19 @@ UserLine& JobQueue::line_for(Job& job) {
   const uint32_t host = policies_.job->turns_by_host() ? job.host->index : 0;
   const bool limited = job.batch != nullptr && job.batch->record.at_most > 0;
   const Batch* batch = limited ? job.batch : nullptr;
+  const bool licensed = job.licensed != nullptr;
   auto& lines = job.user->lines;
   for (const auto& line : lines)
-    if (line->group == group && line->host == host && line->batch == batch) return *line;
+    if (line->group == group && line->host == host && line->batch == batch &&
+        line->licensed == licensed)
+      return *line;
   lines.push_back(std::make_unique<UserLine>());
   UserLine& line = *lines.back();
   line.user = job.user;
   line.group = group;
   line.host = host;
   line.batch = batch;
+  line.licensed = licensed;
   line.batch_id = limited ? batch->record.id : 0;
   line.number = uint64_t{job.user->record.number} << 32 | host;
   return line;
@@ -56,7 +63,7 @@ void JobQueue::settle(UserLine& line) {
   const bool full = line.batch != nullptr && is_full(*line.batch);
   if (full || is_passed_over(*line.user)) return leave(line);
   const UserKey key = key_of(line);
-  const UserBound bound = {line.jobs.bound().least, line.jobs.bound().since};
+  const UserBound bound = {line.jobs.bound().least, line.jobs.bound().since, line.licensed};
   if (line.stands && key == line.key) {
     if (bound == line.of_jobs) return;
     line.of_jobs = bound;
@@ -104,6 +111,13 @@ void JobQueue::take(Job& job) {
   std::erase_if(line->user->lines, [line](const auto& one) { return one.get() == line; });
 }
 
+void JobQueue::requeue(Job& job) {
+  if (job.line == nullptr) return;
+  const double order = job.place.order;
+  take(job);
+  add(job, order);
+}
+
 void JobQueue::rekey(User& user) {
   for (const auto& line : user.lines) settle(*line);
 }
@@ -137,31 +151,44 @@ void JobQueue::sort_out(const std::map<std::string, User>& users) {
         if (job.demand->group != line->group) moving.push_back(&job);
         return true;
       });
-  for (Job* job : moving) {
-    const double order = job->place.order;
-    take(*job);
-    add(*job, order);
-  }
+  for (Job* job : moving) requeue(*job);
 }
 
-Sought JobQueue::sought_in(const Group& group, const Search& search) const {
+bool JobQueue::may_start(const Group& group) const {
+  const bool kept = group.lines.bound().licensed && licences_.has_left_of_kept(group.licences);
+  return is_open(group) && (kept || licences_.has_left(group.licences));
+}
+
+Sought JobQueue::sought_in(const Group& group, const JobSearch& search, bool licensed) const {
   Sought sought{{}, search.among, {}, search.since};
-  if (!may_start(group)) return sought;
-  if (group.of_machine.within(search.space.named)) sought.room = search.space.room;
+  if (!is_open(group)) return sought;
+  const rules::NamedAmounts& licences = group.licences;
+  const bool left = licensed ? licences_.has_left_of_kept(licences) : licences_.has_left(licences);
+  if (left && group.of_machine.within(search.space.named)) sought.room = search.space.room;
+  const bool may_be_kept = !licensed && !left && licences_.may_keep(licences);
   const bool open_for_long =
       group.hours == nullptr || hours_.open_since(*group.hours) <= search.since;
-  if (search.most && open_for_long && group.of_machine.within(search.most->named)) sought.most = search.most->room;
+  const bool any = search.most != nullptr && open_for_long && (left || may_be_kept);
+  if (any && group.of_machine.within(search.most->named)) sought.most = search.most->room;
   return sought;
 }
 
-Job* JobQueue::best_of(const User& user, const Machine& machine, const Search& search,
+SoughtInGroup JobQueue::sought_in(const Group& group, const JobSearch& search) const {
+  SoughtInGroup sought;
+  if (group.lines.empty()) return sought;
+  sought.others = sought_in(group, search, false);
+  if (group.lines.bound().licensed) sought.licensed = sought_in(group, search, true);
+  return sought;
+}
+
+Job* JobQueue::best_of(const User& user, const Machine& machine, const JobSearch& search,
                        std::optional<uint32_t> host) const {
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->stands) continue;  // its batch is full
     if (!line->group->suits[machine.kind->index]) continue;
     if (host && line->host != *host) continue;
-    const Sought sought = sought_in(*line->group, search);
+    const Sought sought = sought_in(*line->group, search, line->licensed);
     Job* first = sought.is_any() ? line->jobs.first_of(sought) : nullptr;
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
   }
@@ -169,13 +196,13 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const Search& s
 }
 
 // The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine, const Search& search) const {
+Job* JobQueue::best_by_key(const Machine& machine, const JobSearch& search) const {
   const std::optional<UserKey> from = policies_.job->from();
   const auto behind = [&](const UserLine& line) { return *from < line.key; };
   const UserLine* best = nullptr;
   bool best_is_behind = false;
   for (const Group* group : machine.kind->groups) {
-    const Sought sought = sought_in(*group, search);
+    const SoughtInGroup sought = sought_in(*group, search);
     if (!sought.is_any()) continue;
     const LineTree& lines = group->lines;
     const UserLine* line =
@@ -193,7 +220,7 @@ Job* JobQueue::best_by_key(const Machine& machine, const Search& search) const {
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy
 // than his first. So lines are tried in the order of the best that each may have.
-Job* JobQueue::best_by_job(const Machine& machine, const Search& search) {
+Job* JobQueue::best_by_job(const Machine& machine, const JobSearch& search) {
   std::optional<uint32_t> host;
   if (policies_.job->turns_by_host()) host = host_in_turn(machine, search);
   ++search_;
@@ -213,19 +240,20 @@ Job* JobQueue::best_by_job(const Machine& machine, const Search& search) {
     return true;
   };
   for (const Group* group : machine.kind->groups) {
-    const Sought sought = sought_in(*group, search);
+    const SoughtInGroup sought = sought_in(*group, search);
     if (sought.is_any()) group->lines.walk(may_have(sought), try_line);
   }
   return best;
 }
 
-std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Search& search) const {
+std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine,
+                                               const JobSearch& search) const {
   const Host* first = nullptr;
   for (const Group* group : machine.kind->groups) {
-    const Sought sought = sought_in(*group, search);
+    const SoughtInGroup sought = sought_in(*group, search);
     if (!sought.is_any()) continue;
     group->lines.walk(may_have(sought), [&](const UserLine& line) {
-      const Job* job = line.jobs.first_of(sought);
+      const Job* job = line.jobs.first_of(sought.in(line));
       if (job != nullptr && (first == nullptr || job->host->turn < first->turn)) first = job->host;
       return true;
     });
@@ -234,7 +262,7 @@ std::optional<uint32_t> JobQueue::host_in_turn(const Machine& machine, const Sea
   return first->index;
 }
 
-Job* JobQueue::best_for(const Machine& machine, const Search& search) {
+Job* JobQueue::best_for(const Machine& machine, const JobSearch& search) {
   return policies_.job->by_job() ? best_by_job(machine, search) : best_by_key(machine, search);
 }
 

@@ -30,13 +30,21 @@ Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t t
 Rank rank_of(const JobPolicy& policy, const Job& best);
 
 // For a machine.
-struct Search {
+struct JobSearch {
   const Space& space;  // that a job gets there
   Among among = Among::kAll;
   // Jobs without a promised place that have waited since `since` or for longer are looked for
-  // in this space, too.
+  // in this space, too, be the licences that they need left or not.
   const Space* most = nullptr;
   Micros since = 0;
+};
+
+// In one group. None: what its jobs ask by name is not there.
+struct SoughtInGroup {
+  Sought licensed;  // of the jobs that licences are kept for,
+  Sought others;    // and of the others
+  bool is_any() const { return licensed.is_any() || others.is_any(); }
+  const Sought& in(const UserLine& line) const { return line.licensed ? licensed : others; }
 };
 
 class JobQueue {
@@ -47,6 +55,8 @@ class JobQueue {
   // Adds a waiting job to its line, or removes it.
   void add(Job& job, double order);
   void take(Job& job);
+  // Licences are kept for the job, or not any more. Does nothing if it is not queued.
+  void requeue(Job& job);
   // The user's key may have changed, or whether he is passed over, or a batch of his
   // is full: then none of these jobs is found.
   void rekey(User& user);
@@ -56,14 +66,14 @@ class JobQueue {
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
 
-  // Whether the pool lets jobs of the group start now: their hours are open, and licences are left.
-  bool may_start(const Group& group) const {
-    return (group.hours == nullptr || group.hours->open) && licences_.has_left(group.licences);
-  }
+  bool is_open(const Group& group) const { return group.hours == nullptr || group.hours->open; }
+  // Whether the pool lets jobs of the group, which has some, start now: their hours are open, and
+  // licences are left, or have been kept for one.
+  bool may_start(const Group& group) const;
   // The first of the jobs that are looked for, by the policy; null: there is none.
-  Job* best_for(const Machine& machine, const Search& search);
+  Job* best_for(const Machine& machine, const JobSearch& search);
   // The same of one user's; `host`: of this one only.
-  Job* best_of(const User& user, const Machine& machine, const Search& search,
+  Job* best_of(const User& user, const Machine& machine, const JobSearch& search,
                std::optional<uint32_t> host = std::nullopt) const;
 
   // The group has jobs that may fit an idle machine, none of which needs less than this.
@@ -78,12 +88,12 @@ class JobQueue {
   // The line's jobs, its user's key, or whether it may stand, have changed.
   void settle(UserLine& line);
   void leave(UserLine& line);
-  // In one group. None: what its jobs ask by name is not there, or the pool does not let them start.
-  Sought sought_in(const Group& group, const Search& search) const;
-  Job* best_by_key(const Machine& machine, const Search& search) const;
-  Job* best_by_job(const Machine& machine, const Search& search);
+  Sought sought_in(const Group& group, const JobSearch& search, bool licensed) const;
+  SoughtInGroup sought_in(const Group& group, const JobSearch& search) const;
+  Job* best_by_key(const Machine& machine, const JobSearch& search) const;
+  Job* best_by_job(const Machine& machine, const JobSearch& search);
   // Of the hosts with such a job, the one nearest to the head.
-  std::optional<uint32_t> host_in_turn(const Machine& machine, const Search& search) const;
+  std::optional<uint32_t> host_in_turn(const Machine& machine, const JobSearch& search) const;
 
   const Policies& policies_;
   const LicenceBook& licences_;

@@ -2,10 +2,11 @@
 // (JobQueue::best_for), which gets this machine or another that it fits as well
 // (matching/machine_choice.h); if none fits, the machine keeps its position. If one that has waited
 // for long comes before it, and would fit but for the jobs that are there, the machine is promised
-// to that one instead: so a stream of small jobs does not keep it waiting for ever. Only possible
-// changes are considered: machines that have changed, and, for groups with new jobs, the idle
-// machines with room for the least of them. So no decision scans the queue, and after each apply no
-// waiting job fits an idle machine, but for promised places.
+// to that one instead: so a stream of small jobs does not keep it waiting for ever. If it lacks
+// licences, these are kept for it as they come back. Only possible changes are considered: machines
+// that have changed, and, for groups with new jobs, the idle machines with room for the least of
+// them. So no decision scans the queue, and after each apply no waiting job fits an idle machine,
+// but for promised places.
 #include "scheduling/matching/matcher.h"
 
 #include "scheduling/books/job_book.h"
@@ -80,19 +81,19 @@ void Matcher::allocate(Micros now, const Actions& actions) {
 void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
   while (m.place.number != 0) {
     Job* job = first_for(m, now);
-    Job* overdue = job == nullptr || fits_now(*job, m) ? nullptr : job;
+    Job* overdue = job == nullptr || may_start(*job, m) ? nullptr : job;
     if (overdue != nullptr) job = queue_.best_for(m, {m.place});
     if (job == nullptr) return;
     // What was promised elsewhere and fits here comes before another promise.
     const bool is_promised = job->promised != nullptr;
     if (overdue != nullptr && !is_promised) {
-      actions.promise(*overdue, m);
+      wait_for(*overdue, m, actions);
       continue;
     }
     Machine& chosen = choose_machine(policies_, suitability_, *job, m, now);
     overdue = &chosen == &m || is_promised ? nullptr : first_for(chosen, now);
-    if (overdue != nullptr && !fits_now(*overdue, chosen)) {
-      actions.promise(*overdue, chosen);
+    if (overdue != nullptr && !may_start(*overdue, chosen)) {
+      wait_for(*overdue, chosen, actions);
       continue;
     }
     actions.place(*job, chosen);
@@ -102,13 +103,49 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
 
 // Jobs that are not overdue do not hide those behind them that are, nor do those with a promise.
 Job* Matcher::first_for(const Machine& machine, Micros now) {
+  const Micros since = now - policies_.wide_wait;
   if (machine.running.empty() || machine.promised_to != nullptr)
-    return queue_.best_for(machine, {machine.place});
+    return queue_.best_for(machine, {machine.place, Among::kAll, &machine.place, since});
   const Space most = {lent_by(machine), machine.kind->offers};
-  return queue_.best_for(machine, {machine.place, Among::kAll, &most, now - policies_.wide_wait});
+  return queue_.best_for(machine, {machine.place, Among::kAll, &most, since});
 }
 
-bool Matcher::may_start(const Job& job) const { return queue_.may_start(*job.demand->group); }
+bool Matcher::may_start(const Job& job, const Machine& machine) const {
+  return fits_now(job, machine) && may_start(job);
+}
+
+void Matcher::wait_for(Job& job, Machine& machine, const Actions& actions) {
+  (has_licences(job) ? actions.promise : actions.keep_licences)(job, machine);
+}
+
+void Matcher::keep_licences(Job& job, Machine& machine) {
+  job.licensed = &machine;
+  licensed_[job.record.id] = &job;
+  licences_.keep(job.demand->group->licences);
+  queue_.requeue(job);
+}
+
+void Matcher::give_up_licences(Job& job) {
+  if (job.licensed == nullptr) return;
+  job.licensed = nullptr;
+  licensed_.erase(job.record.id);
+  licences_.give_up(job.demand->group->licences);
+  queue_.requeue(job);
+}
+
+void Matcher::give_up_all_licences() {
+  while (!licensed_.empty()) give_up_licences(*licensed_.begin()->second);
+}
+
+bool Matcher::has_licences(const Job& job) const {
+  const rules::NamedAmounts& licences = job.demand->group->licences;
+  return job.licensed != nullptr ? licences_.has_left_of_kept(licences)
+                                 : licences_.has_left(licences);
+}
+
+bool Matcher::may_start(const Job& job) const {
+  return queue_.is_open(*job.demand->group) && has_licences(job);
+}
 
 void Matcher::end_vain_promises() {
   std::vector<Machine*> vain;
@@ -117,6 +154,14 @@ void Matcher::end_vain_promises() {
     if (!may_start(job) || !job.demand->group->suits[machine->kind->index]) vain.push_back(machine);
   }
   for (Machine* machine : vain) promises_.forget(*machine);
+  std::vector<Job*> given_up;
+  for (const auto& [id, job] : licensed_) {
+    const bool full = job->user->at_limit || (job->batch != nullptr && is_full(*job->batch));
+    const bool suits = job->demand->group->suits[job->licensed->kind->index];
+    const bool open = queue_.is_open(*job->demand->group);
+    if (full || !suits || !open || !may_make_room(*job->licensed, *job)) given_up.push_back(job);
+  }
+  for (Job* job : given_up) give_up_licences(*job);
 }
 
 // One search for each kind with idle machines that suit new jobs.

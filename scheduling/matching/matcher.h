@@ -8,6 +8,7 @@
 #define SUBLET_SCHEDULING_MATCHING_MATCHER_H_
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -55,15 +56,29 @@ class Matcher {
     // Puts the job on the machine: takes the job out of the queue, and the machine out of IDLE if
     // that is full.
     std::function<void(Job&, Machine&)> place;
-    // Promises the machine to the job.
+    // Promises the machine to the job; or, if it lacks licences, keeps them for it
+    // (keep_licences).
     std::function<void(Job&, Machine&)> promise;
+    std::function<void(Job&, Machine&)> keep_licences;
   };
   // Gives idle machines to waiting jobs until no waiting job fits an idle machine, or promises
   // them to jobs that have waited for long.
   void allocate(Micros now, const Actions& actions);
-  // Whether the pool lets the job start now (JobQueue::may_start).
+  // Whether the pool lets the job start now: its hours are open, and the licences that it asks for
+  // are left.
   bool may_start(const Job& job) const;
-  // Ends the promises to jobs that may not start now, or that the machine does not suit any more.
+  bool has_licences(const Job& job) const;
+  // Keeps the licences that the job needs, as they come back, for it: others get what it leaves. It
+  // waits, is one alone, and the pool has as many; it would start on this machine, if others left
+  // it.
+  void keep_licences(Job& job, Machine& machine);
+  // They are kept no longer. Do nothing if none are.
+  void give_up_licences(Job& job);
+  void give_up_all_licences();
+  // The jobs that licences are kept for.
+  const std::map<JobId, Job*>& licensed() const { return licensed_; }
+  // Ends the promises to jobs that may not start now, or that the machine does not suit any more;
+  // and gives up licences for whose job there is no machine any more, or that is not to start.
   void end_vain_promises();
   // No waiting job fits an idle machine or what it is promised, as the caller knows: none need be
   // looked at.
@@ -84,6 +99,9 @@ class Matcher {
   // The first of the jobs that fit the machine now, or have waited for long and would fit if all
   // others left it; null: there is none.
   Job* first_for(const Machine& machine, Micros now);
+  bool may_start(const Job& job, const Machine& machine) const;
+  // What such a job gets where others have left.
+  void wait_for(Job& job, Machine& machine, const Actions& actions);
   // For the next idle machine of this kind with room for the least of each that a new job needs.
   struct Search {
     const MachineKind* kind = nullptr;
@@ -104,6 +122,7 @@ class Matcher {
   MachineQueue idle_;
   HostQueue hosts_;
   Promises promises_;
+  std::map<JobId, Job*> licensed_;
 };
 
 }  // namespace sublet::scheduling

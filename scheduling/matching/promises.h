@@ -2,7 +2,8 @@
 // or elsewhere if it fits there before. Others get of the machine only what that job leaves. A
 // place is promised to a job that has waited for long beside machines that are large enough
 // (PolicyChoice::wide_wait), and to one for which another had to give way. Licences of the pool
-// are not kept: a promise ends when its job lacks one, or when its hours close.
+// are kept apart (Matcher::keep_licences): a promise ends when its job lacks one, or when its hours
+// close.
 //
 // A promise is not recorded: it ends when the server stops.
 //

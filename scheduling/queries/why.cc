@@ -368,14 +368,28 @@ std::string holders_of(const Pool::State& s, const std::string& name) {
   return text;
 }
 
+// "2 are kept for job 17": what comes back, too.
+std::string kept_for(const Pool::State& s, const std::string& name) {
+  for (const auto& [id, job] : s.matcher.licensed())
+    if (job->demand->named.has(name))
+      return counted(s.licences.kept(name), "licence") +
+             (s.licences.kept(name) == 1 ? " is" : " are") + " kept for job " + std::to_string(id);
+  return "";
+}
+
 // "waits for a licence of ansys: 3 of 3 are held by jobs 4, 5, 9"; "": enough of each are left.
-std::string all_held(const Pool::State& s, const rules::NamedAmounts& asked) {
+std::string all_held(const Pool::State& s, const Job& job, const rules::NamedAmounts& asked) {
   for (const auto& [name, amount] : asked) {
     const uint64_t offered = s.licences.offered().of(name), held = s.licences.held(name);
-    if (held + amount <= offered) continue;
-    return "waits for " + (amount == 1 ? "a licence" : counted(amount, "licence")) + " of " + name +
-           ": " + std::to_string(held) + " of " + std::to_string(offered) +
-           (held == 1 ? " is" : " are") + " held by " + holders_of(s, name);
+    const uint64_t kept = job.licensed == nullptr ? s.licences.kept(name) : 0;
+    if (held + kept + amount <= offered) continue;
+    std::string text = "waits for " + (amount == 1 ? "a licence" : counted(amount, "licence")) +
+                       " of " + name + ": ";
+    if (held > 0)
+      text += std::to_string(held) + " of " + std::to_string(offered) +
+              (held == 1 ? " is" : " are") + " held by " + holders_of(s, name);
+    if (kept > 0) text += std::string(held > 0 ? ", " : "") + kept_for(s, name);
+    return text;
   }
   return "";
 }
@@ -455,8 +469,9 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
   if (job->batch != nullptr && is_full(*job->batch)) return text + full(*job->batch);
   if (job->user->throttled) return text + throttled(*job->user, now);
-  text += licences.empty() ? "" : all_held(s, licences);
-  if (!s.licences.has_left(licences)) return text;
+  if (job->licensed != nullptr) text += "licences are kept for it: ";
+  text += licences.empty() ? "" : all_held(s, *job, licences);
+  if (!s.matcher.has_licences(*job)) return text;
   text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {

@@ -62,6 +62,31 @@ class Licences(unittest.TestCase):
     def why(self, job):
         return self.pool.run("why", str(job))[1]
 
+    def test_several_beside_a_stream(self):
+        """Kept for a job that needs three, as soon as one comes back."""
+        pool = self.pool
+        pool.start_server(["scheduling.licences=ansys=3", "scheduling.wide_wait=0 s",
+                           "scheduling.jobs=fifo"])
+        self.client("curly", 4)
+        pool.wait_machines(1)
+        singles = self.submit("--count", "3", "--resource", "ansys=1")
+        self.wait_at_work(3)
+        several, = self.submit("--resource", "ansys=3")
+        more = self.submit("--count", "3", "--resource", "ansys=1")
+        self.finish(singles[0])
+        wait_for(lambda: "licences are kept for it: waits for 3 licences of ansys: 2 of 3 are held "
+                 "by jobs %d, %d" % tuple(singles[1:]) in self.why(several),
+                 lambda: "the licences to be kept: " + self.why(several))
+        self.assertIn("3 licences are kept for job %d" % several, self.why(more[0]))
+        for job in singles[1:]:
+            self.assertNotIn(more[0], self.at_work())
+            self.finish(job)
+        self.assertEqual([several], self.wait_at_work(1))
+        self.finish(several)
+        self.wait_at_work(3)
+        for job in more:
+            self.finish(job)
+
     def test_three_of_eight(self):
         pool = self.pool
         pool.start_server(["scheduling.licences=ansys=3, maple=1"])
