@@ -39,11 +39,13 @@ struct Standing {
 
 // The data that a forecast of a waiting job's start is based on.
 struct Outlook {
-  std::vector<MachineId> machines;  // that fit it and are not drained, ascending
+  std::vector<MachineId> machines;  // that fit it, not drained or promised to others, ascending
   uint64_t ahead = 0;               // waiting jobs that come before it on one of them
   bool ahead_is_all = true;         // false: `ahead` is a lower bound
   Micros at_work_since = 0;         // earliest start of the jobs running on them; 0: none run
   uint64_t lent = 0;                // of the machines: their owner is away, or jobs run there
+  // A place on one of the machines, which is the only one then, is promised to it.
+  bool promised = false;
 };
 
 // Of one name that the pool has licences of.
@@ -97,6 +99,7 @@ class Pool {
   std::optional<MachineView> machine(MachineId id) const;
   std::vector<MachineView> machines() const;
   std::optional<MachineId> machine_named(std::string_view name) const;
+  std::optional<MachineId> promised(JobId id) const;  // where a place is promised to the job
   std::vector<Standing> standings(Micros now) const;
   std::vector<LicenceView> licences() const;
   std::vector<std::string> requesting() const;  // hosts, head first

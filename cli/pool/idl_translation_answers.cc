@@ -73,6 +73,7 @@ AttemptInfo from_attempt(const v1::AttemptInfo& a) {
   out.processes_peak = static_cast<uint64_t>(number_in(a.more, "processes_peak", 0));
   out.disk_peak = static_cast<uint64_t>(number_in(a.more, "disk_peak", 0));
   out.network_bytes = number_in(a.more, "network_bytes", -1);
+  out.preempted_for = static_cast<uint64_t>(number_in(a.more, "preempted_for", 0));
   out.generation = a.generation;
   out.checkpoint_bytes = a.checkpoint_bytes;
   out.resumed_ppm = a.resumed_ppm;
@@ -161,6 +162,7 @@ JobDetail from_detail(const v1::JobDetail& job) {
           each<OutputInfo>(job.outputs, from_output),
           word_in(job.more, "forecast"),
           number_in(job.more, "starts_at", 0),
+          word_in(job.more, "promised"),
           number_in(job.more, "outputs_removed_at", 0)};
 }
 

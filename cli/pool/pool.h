@@ -139,6 +139,7 @@ struct AttemptInfo {
   uint64_t processes_peak = 0;  // this and disk_peak: 0: not known
   uint64_t disk_peak = 0;
   int64_t network_bytes = -1;  // -1: not known
+  uint64_t preempted_for = 0;  // the job that it gave way to; 0: to none
   uint64_t generation = 0;
   uint64_t checkpoint_bytes = 0;
   int32_t resumed_ppm = -1;
@@ -160,6 +161,7 @@ struct JobDetail {
   std::vector<OutputInfo> outputs;
   std::string forecast;            // of a waiting job
   int64_t starts_at_us = 0;        // 0: no forecast
+  std::string promised;            // the machine on which it is promised a place; empty: on none
   int64_t outputs_removed_us = 0;  // when the server removed them; 0: not removed
 };
 

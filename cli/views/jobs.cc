@@ -102,6 +102,7 @@ void write_attempt(JsonWriter& json, const AttemptInfo& a) {
   json.field("cpu_lost_ms", a.cpu_lost_ms);
   json.field("memory_peak", a.memory_peak).field("processes_peak", a.processes_peak);
   json.field("disk_peak", a.disk_peak).field("network_bytes", a.network_bytes);
+  json.field("preempted_for", a.preempted_for);
   json.field("generation", a.generation);
   json.field("checkpoint_bytes", a.checkpoint_bytes);
   json.field("resumed_ppm", a.resumed_ppm).field("progress_ppm", a.progress_ppm);
@@ -226,6 +227,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"state", state},
        {"reason", s.reason},
        {"starts", job.forecast},
+       {"promised", job.promised.empty() ? "" : "a place on " + job.promised},
        {"user", s.user},
        {"batch",
         s.batch == 0 ? "" : std::to_string(s.batch) + ", index " + std::to_string(s.index)},
@@ -340,6 +342,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
   }
   json.end_array();
   json.field("forecast", job.forecast).field("starts_at_us", job.starts_at_us);
+  json.field("promised", job.promised);
   json.field("outputs_removed_us", job.outputs_removed_us);
   json.end_object();
 }

@@ -17,10 +17,16 @@ bool frees_a_place(EndReason ended) {
 
 Forecast forecast(const Outlook& outlook, const std::vector<Freed>& recent, Micros since,
                   Micros now) {
+  // One slot that becomes free may be enough, or all.
+  if (outlook.promised)
+    return {std::nullopt,
+            "not known: as soon as others have made room where it is promised a place"};
   // What became free before their owners came back says nothing of when they leave.
   if (outlook.lent == 0)
-    return {std::nullopt,
-            "not known: the machines that fit are used by their owners, silent or drained"};
+    return {
+        std::nullopt,
+        "not known: the machines that fit are used by their owners, silent, drained or promised "
+        "to other jobs"};
   uint64_t freed = 0;
   Micros first = outlook.at_work_since != 0 ? outlook.at_work_since : now;
   for (const Freed& f : recent) {

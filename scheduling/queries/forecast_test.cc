@@ -16,6 +16,7 @@ class ForecastTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_rate_at_which_places_come_free);
   CPPUNIT_TEST(no_basis_yet);
   CPPUNIT_TEST(owners_who_are_there_give_no_basis);
+  CPPUNIT_TEST(promised_places_give_no_basis);
   CPPUNIT_TEST(long_waits);
   CPPUNIT_TEST(what_frees_a_place);
   CPPUNIT_TEST(the_outlook_of_a_job);
@@ -68,8 +69,38 @@ class ForecastTest : public CppUnit::TestFixture {
         forecast(outlook, a_minute_each(50, 5, kStart), kStart - 3600 * kSecond, kStart);
     CPPUNIT_ASSERT(!f.starts_at.has_value());
     CPPUNIT_ASSERT_EQUAL(
-        std::string("not known: the machines that fit are used by their owners, silent or drained"),
+        std::string("not known: the machines that fit are used by their owners, silent, drained or "
+                    "promised to other jobs"),
         f.sentence);
+  }
+
+  // Neither to the job that is promised one, nor to others.
+  void promised_places_give_no_basis() {
+    Parameters p;
+    p.wide_wait = 600 * kSecond;
+    p.lease = 3600 * kSecond;
+    TestPool t(p);
+    const MachineId curly = t.join({0, "curly", "linux", "x86_64", 2, 2, 8ull << 30, 100ull << 30});
+    const JobId narrow = t.submit("bob", 2);
+    Submitted::Job job;
+    job.needs.cores = 2;
+    const JobId wide = t.submit("ann", 1, job);
+    t.pass(600 * kSecond);
+    const JobId other = t.submit("bob");
+    t.end(narrow, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(curly, t.pool.promised(wide).value_or(0));
+    CPPUNIT_ASSERT(!t.pool.promised(other));
+    const auto told = [&](JobId id) {
+      const auto outlook = t.pool.outlook(id, t.now);
+      CPPUNIT_ASSERT(outlook.has_value());
+      const Forecast f = forecast(*outlook, a_minute_each(50, curly, t.now), kStart, t.now);
+      CPPUNIT_ASSERT(!f.starts_at);
+      return f.sentence;
+    };
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("not known: as soon as others have made room where it is promised a place"),
+        told(wide));
+    CPPUNIT_ASSERT(told(other).ends_with("promised to other jobs"));
   }
 
   void long_waits() {

@@ -62,6 +62,12 @@ std::vector<MachineView> Pool::machines() const {
   return views;
 }
 
+std::optional<MachineId> Pool::promised(JobId id) const {
+  const Job* job = state_->jobs.live(id);
+  if (job == nullptr || job->promised == nullptr) return std::nullopt;
+  return job->promised->record.id;
+}
+
 std::optional<MachineId> Pool::machine_named(std::string_view name) const {
   return state_->machines.named(name);
 }

@@ -516,9 +516,11 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
                                s.licences, Room::kNow, missing);
   if (fit.empty()) return std::nullopt;
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
-  Outlook outlook{{}, ahead.count, ahead.all, 0, 0};
+  Outlook outlook{{}, ahead.count, ahead.all, 0, 0, job->promised != nullptr};
   for (const Machine* m : fit) {
-    if (m->record.draining) continue;
+    // What becomes free there is another's.
+    const bool anothers = m->promised_to != nullptr && m->promised_to != job;
+    if (m->record.draining || anothers || (outlook.promised && m != job->promised)) continue;
     outlook.machines.push_back(m->record.id);
     outlook.lent += !m->silent && (m->away || !m->running.empty());
     for (const JobId running : m->running) {

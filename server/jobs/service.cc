@@ -212,6 +212,8 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   pipeline_.perform([&](Turn& turn) {
     if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now(), memory_asked);
     outlook = turn.pool().outlook(id, turn.now());
+    if (const auto machine = turn.pool().promised(id))
+      details.promised = turn.pool().machine(*machine)->record.name;
     now = turn.now();
   });
   if (outlook) details.forecast = start_forecast(archive_, *outlook, now);

@@ -45,6 +45,7 @@ struct JobDetails {
   std::vector<AttemptRow> attempts;  // the newest kShown, oldest first
   JobOutputs outputs;                // the first kShown
   scheduling::Forecast forecast;     // of a waiting job, else empty
+  std::string promised;              // the machine on which a place is promised to it, if any
   Micros outputs_removed = 0;        // when they were removed; 0: they were not
 };
 

@@ -139,6 +139,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         to_idl(details.attempts[i], out->attempts[i]);
       to_idl(details.outputs, out->outputs);
       add_forecast(details.forecast, out->more);
+      if (!details.promised.empty()) add_detail(out->more, "promised", details.promised);
       if (details.outputs_removed)
         add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
       return out._retn();

@@ -215,6 +215,7 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   if (row.end.disk_peak > 0) add_detail(out.more, "disk_peak", std::to_string(row.end.disk_peak));
   if (row.end.network_bytes >= 0)
     add_detail(out.more, "network_bytes", std::to_string(row.end.network_bytes));
+  if (a.preempted_for != 0) add_detail(out.more, "preempted_for", std::to_string(a.preempted_for));
 }
 
 void to_idl(const JobOutputs& outputs, v1::OutputInfos& out) {

@@ -38,6 +38,7 @@ class Promises(TrainingCase):
         self.assertEqual((details["state"], details["evictions"]), ("done", 1), details)
         first, second = details["attempt_list"]
         self.assertEqual(first["ended"], "pre-empted")
+        self.assertEqual((first["preempted_for"], second["preempted_for"]), (beneficiary, 0))
         self.assertIn("pre-empted: gave way (for job %d of %s" % (beneficiary, why), first["reason"])
         self.assertTrue(0 < second["resumed_ppm"] < 1000000, second)
         self.check_result(self.pool, job)
@@ -97,7 +98,10 @@ class Promises(TrainingCase):
         wait_for(lambda: "a place on curly is promised to it" in self.pool.run("why", wide)[1],
                  "the promise\n" + self.pool.all_logs())
         self.assertIn("promised to another job", self.pool.run("why", waiting[0])[1])
-        self.assertEqual(self.pool.job_state(wide), "waiting")
+        shown = self.pool.job(wide)
+        self.assertEqual((shown["state"], shown["promised"], shown["starts_at_us"]),
+                         ("waiting", "curly", 0))
+        self.assertEqual(self.pool.job(waiting[0])["promised"], "")
         for i in range(1, slots):
             self.open(str(i))
         self.pool.wait_state(wide, "running")
