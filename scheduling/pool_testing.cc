@@ -45,7 +45,8 @@ struct ToText {
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
                 r.finished, r.resumed_generation, r.generation, r.cpu, r.cpu_lost, r.leaving_since,
-                r.ready, r.charged, r.charged_left, r.preempted_for, r.charged_new, r.charged_until);
+                r.ready, r.charged, r.charged_left, r.preempted_for, r.charged_new,
+                r.charged_until);
   }
   std::string operator()(const MachineRecord& r) const {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
@@ -54,7 +55,8 @@ struct ToText {
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,
-                r.last_grant, r.owed, r.guaranteed, r.drawn, r.index, r.placed, r.placed_since);
+                r.last_grant, r.owed, r.guaranteed, r.drawn, r.index, r.placed, r.placed_since,
+                r.has_forgone);
   }
   std::string operator()(const UseRecord& r) const {
     return line("use", r.key, r.user, r.machine, r.batch, r.ended, r.finished, r.wall, r.used,

@@ -69,7 +69,7 @@ struct AttemptRecord {
   // usage and charges: usage decays.
   Micros charged = 0;
   double charged_left = 0;
-  JobId preempted_for = 0;  // the job that it gives way to; 0: to none
+  JobId preempted_for = 0;   // the job that it gives way to; 0: to none
   Micros charged_new = 0;    // of `charged_left`, since the last tick: it has not decayed yet
   Micros charged_until = 0;  // the time before is charged
   bool operator==(const AttemptRecord&) const = default;
@@ -130,6 +130,9 @@ struct UserRecord {
   // span, or there is no throttle (Ledger::note_placed).
   uint64_t placed = 0;
   Micros placed_since = 0;
+  // He has held or removed a job for which another had to give way: no place is taken for him until
+  // he has got one.
+  bool has_forgone = false;
   bool operator==(const UserRecord&) const = default;
 };
 

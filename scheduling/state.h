@@ -64,6 +64,9 @@ struct Pool::State {
 
   // ---- jobs ----
   void remove(Job& job, const std::string& reason);
+  // The job is to be held or removed, by its user's word: if another gives way to it, that was in
+  // vain.
+  void forgo(const Job& job);
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);
   // All jobs that the relation names are in the job book.

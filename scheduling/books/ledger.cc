@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "scheduling/fair_share.h"
 #include "scheduling/hashed.h"
@@ -101,9 +102,15 @@ void Ledger::check_limit(User& user) {
   note_moved(user);
 }
 
+void Ledger::note_forgone(User& user) {
+  user.record.has_forgone = true;
+  touched_.add(user);
+}
+
 void Ledger::note_placed(User& user, Micros now) {
-  if (throttle_ == 0) return;
   UserRecord& record = user.record;
+  if (std::exchange(record.has_forgone, false)) touched_.add(user);
+  if (throttle_ == 0) return;
   if (record.placed++ == 0) record.placed_since = now;
   resume_span(user);
   touched_.add(user);
@@ -314,8 +321,8 @@ void Ledger::emit(Changes& changes) {
 bool Ledger::worth_knowing(const User& user) const {
   const UserRecord& record = user.record;
   return record.usage != 0 || record.charges != 0 || record.owed != 0 || record.index != 0 ||
-         record.placed != 0 || record.shares != default_shares_ || record.by_administrator ||
-         user.jobs > 0 || user.attempts > 0 || &user == last_served_;
+         record.placed != 0 || record.has_forgone || record.shares != default_shares_ ||
+         record.by_administrator || user.jobs > 0 || user.attempts > 0 || &user == last_served_;
 }
 
 void Ledger::forget_spare() {

@@ -71,8 +71,10 @@ class Ledger {
   void set_throttle(uint64_t most, Micros span);
   // PolicyChoice::most_per_user, from now on.
   void set_limit(uint64_t most);
-  // A place was given to the user now: it counts for the throttle.
+  // A place was given to the user now: it counts for the throttle, and places may be taken for him.
   void note_placed(User& user, Micros now);
+  // A place was taken for the user, who does without it.
+  void note_forgone(User& user);
   // Ends the spans that are over.
   void end_spans(Micros now);
   std::optional<Micros> next_span_end() const { return spans_.next(); }

@@ -4,6 +4,12 @@
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
+namespace {
+// Not by an administrator.
+bool is_by_user(const std::string& by, const Job& job) {
+  return by.empty() || by == job.record.user;
+}
+}  // namespace
 
 void Pool::State::on(const BatchOpened&) { changes.answer().batch = changes.take_batch_id(); }
 
@@ -64,6 +70,14 @@ void Pool::State::control(const std::vector<JobRange>& ranges, const std::vector
   }
 }
 
+void Pool::State::forgo(const Job& job) {
+  if (job.promised == nullptr) return;
+  const auto gives_way = [&](JobId id) {
+    return attempts.find(id)->record.preempted_for == job.record.id;
+  };
+  if (std::ranges::any_of(job.promised->running, gives_way)) ledger.note_forgone(*job.user);
+}
+
 void Pool::State::remove(Job& job, const std::string& reason) {
   job.record.reason = reason;
   jobs.set_state(job, JobState::kRemoved, EndReason::kRemoved);
@@ -76,6 +90,7 @@ void Pool::State::remove(Job& job, const std::string& reason) {
 void Pool::State::on(const JobsRemoved& event) {
   const std::string reason = event.by.empty() ? "removed" : "removed by " + event.by;
   control(event.jobs, event.only_in, [&](Job& job) {
+    if (is_by_user(event.by, job)) forgo(job);
     remove(job, reason);
     return true;
   });
@@ -85,6 +100,7 @@ void Pool::State::on(const JobsHeld& event) {
   const std::string by = event.by.empty() ? "" : "by " + event.by + " ";
   control(event.jobs, event.only_in, [&](Job& job) {
     if (job.record.state == JobState::kHeld) return false;
+    if (is_by_user(event.by, job)) forgo(job);
     job.record.reason = event.reason.empty() ? "held " + by + "until it is released" : event.reason;
     jobs.set_state(job, JobState::kHeld, EndReason::kHeld);
     if (Attempt* attempt = attempts.find(job.record.id))

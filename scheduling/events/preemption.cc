@@ -60,7 +60,8 @@ class Preemption {
   void run() {
     std::vector<std::tuple<double, uint32_t, const User*>> claims;
     for (const auto& [name, user] : s_.ledger.users())
-      if (user.waiting > 0 && !is_passed_over(user) && !will_be_at_limit(user))
+      if (user.waiting > 0 && !user.record.has_forgone && !is_passed_over(user) &&
+          !will_be_at_limit(user))
         if (const auto claim = policy_.claim(user))
           claims.emplace_back(*claim, user.record.number, &user);
     std::sort(claims.begin(), claims.end());

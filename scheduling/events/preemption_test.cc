@@ -46,6 +46,7 @@ class PreemptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_fits_nowhere_hinders_nobody);
   CPPUNIT_TEST(not_where_room_is_made_anyway);
   CPPUNIT_TEST(the_smallest_that_is_large_enough);
+  CPPUNIT_TEST(who_forgoes_a_place_must_wait_for_one);
   CPPUNIT_TEST(an_unknown_one_is_refused);
   CPPUNIT_TEST_SUITE_END();
 
@@ -98,6 +99,37 @@ class PreemptionTest : public CppUnit::TestFixture {
     TestPool t;
     JobId bobs = 0;
   };
+
+  // Otherwise a user who holds and releases his job, or removes and submits it anew, could have
+  // others evicted again and again.
+  void who_forgoes_a_place_must_wait_for_one() {
+    for (const bool holds : {true, false}) {
+      Taken pool(with("up-down", "up-down"));
+      TestPool& t = pool.t;
+      JobId job = t.submit("ann");
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, pool.tick());
+      t.apply(holds ? Event(JobsHeld{{job}, {}, "ann"}) : Event(JobsRemoved{{job}, {}, "ann"}));
+      pool.leave();
+      if (holds) {
+        t.apply(JobsReleased{{job}});
+      } else {
+        job = t.submit("ann");
+      }
+      CPPUNIT_ASSERT(t.books.users.at("ann").has_forgone);
+      for (int i = 0; i < 20; ++i) CPPUNIT_ASSERT_EQUAL(size_t{0}, pool.tick());
+      // She gets a place when one is free, and then others may give way to her again.
+      t.end(pool.bobs, EndReason::kDone);
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+      CPPUNIT_ASSERT(!t.books.users.at("ann").has_forgone);
+      t.submit("bob");
+      t.start(job);
+      t.end(job, EndReason::kDone);
+      t.submit("ann");
+      size_t told = 0;
+      for (int i = 0; i < 10 && told == 0; ++i) told = pool.tick();
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, told);
+    }
+  }
 
   void nobody_gives_way_by_default() {
     CPPUNIT_ASSERT_EQUAL(std::string("none"), Parameters().victim_policy);

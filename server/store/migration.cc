@@ -89,6 +89,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table attempts add column charged_until bigint not null default 0",
           "update attempts set charged_until = max(started, (select last_tick from pool)) where "
           "state <> 5",
+          "alter table users add column has_forgone integer not null default 0",
       },
   };
   return kSteps;

@@ -90,6 +90,7 @@ constinit const TableOf<UserRecord> kUsers = {
         column<&UserRecord::drawn>("drawn"),
         column<&UserRecord::placed>("placed"),
         column<&UserRecord::placed_since>("placed_since"),
+        column<&UserRecord::has_forgone>("has_forgone"),
     },
 };
 
