@@ -272,9 +272,10 @@ class Player {
   }
   Event ending() {
     static constexpr EndReason kAll[] = {
-        EndReason::kDone,  EndReason::kExit,       EndReason::kSignal,       EndReason::kOwner,
-        EndReason::kOwner, EndReason::kDrained,    EndReason::kRefused,      EndReason::kLost,
-        EndReason::kHeld,  EndReason::kSuperseded, EndReason::kAdministrator};
+        EndReason::kDone,  EndReason::kExit,       EndReason::kSignal,        EndReason::kOwner,
+        EndReason::kOwner, EndReason::kDrained,    EndReason::kRefused,       EndReason::kLost,
+        EndReason::kHeld,  EndReason::kSuperseded, EndReason::kAdministrator, EndReason::kStart,
+        EndReason::kStart, EndReason::kStaging};
     const AttemptKey key = a_key();
     const Micros cpu = pick(100) * kSecond;
     AttemptEnded end{
@@ -528,7 +529,7 @@ class Failures {
     for (const Record& record : t.last.records)
       if (const auto* attempt = std::get_if<AttemptRecord>(&record);
           attempt != nullptr && attempt->state == AttemptState::kEnded)
-        note_end(*attempt, t.now, event);
+        note_end(*attempt, t.books.jobs.at(attempt->key.job).batch, t.now, event);
     note_running(t, event);
     const auto* drained = std::get_if<MachineDrained>(&event);
     for (const auto& [id, machine] : t.books.machines) {
@@ -541,6 +542,7 @@ class Failures {
       RC_ASSERT(machine.failures.count == m.count);
       RC_ASSERT(machine.failures.last == m.last);
       RC_ASSERT(machine.failures.rests_until == m.rests_until);
+      RC_ASSERT(machine.failures.unstarted == std::min<size_t>(m.unstarted.size(), 3));
     }
   }
 
@@ -548,9 +550,13 @@ class Failures {
   struct Machine {
     uint32_t count = 0;
     Micros last = 0, rests_until = 0;
+    std::set<BatchId> unstarted;
   };
-  void note_end(const AttemptRecord& attempt, Micros now, const Event& event) {
+  void note_end(const AttemptRecord& attempt, BatchId batch, Micros now, const Event& event) {
     Machine& m = machines_[attempt.machine];
+    const bool is_unstarted =
+        attempt.ended == EndReason::kStart || attempt.ended == EndReason::kStaging;
+    if (is_unstarted) m.unstarted.insert(batch);
     if (attempt.decided < m.last) return;
     const auto* end = std::get_if<AttemptEnded>(&event);
     const bool ran = attempt.started != 0 && now - attempt.started >= 60 * kSecond;
@@ -564,6 +570,8 @@ class Failures {
         return;
       case EndReason::kStart:
       case EndReason::kStaging:
+        if (m.unstarted.size() >= 3) fail(m, now);
+        return;
       case EndReason::kSuperseded:
         return;
       default:

@@ -75,12 +75,20 @@ struct AttemptRecord {
   bool operator==(const AttemptRecord&) const = default;
 };
 
+// If jobs of so many batches in a row cannot be started on a machine, it is the machine's fault.
+inline constexpr uint32_t kBatchesAtFault = 3;
+
 // Failures of a machine itself (Pool::State::judge_machine), without a success since.
 struct MachineFailures {
   uint32_t count = 0;
   Micros last = 0;         // when it was last counted
   std::string reason;      // of the last one
   Micros rests_until = 0;  // it gets no orders before; 0: it does not rest
+  // So many batches in a row had a job that could not be started there, up to kBatchesAtFault, and
+  // which the first two were.
+  uint32_t unstarted = 0;
+  BatchId unstarted_first = 0;
+  BatchId unstarted_second = 0;
   bool operator==(const MachineFailures&) const = default;
 };
 

@@ -256,14 +256,31 @@ Micros MachineBook::rest_after(uint32_t failures) const {
 void MachineBook::note_failure(Machine& m, Micros decided, const std::string& reason) {
   const MachineFailures& before = m.record.failures;
   if (decided < before.last) return;
-  const uint32_t count = before.count + (before.count < std::numeric_limits<uint32_t>::max());
-  const Micros rest = rest_after(count);
-  set_failures(m, {count, changes_.now(), reason, rest == 0 ? 0 : changes_.now() + rest});
+  MachineFailures failures = before;
+  failures.count += before.count < std::numeric_limits<uint32_t>::max();
+  failures.last = changes_.now();
+  failures.reason = reason;
+  const Micros rest = rest_after(failures.count);
+  failures.rests_until = rest == 0 ? 0 : changes_.now() + rest;
+  set_failures(m, std::move(failures));
+}
+
+bool MachineBook::note_unstarted(Machine& m, BatchId batch) {
+  MachineFailures failures = m.record.failures;
+  const bool known = (failures.unstarted > 0 && batch == failures.unstarted_first) ||
+                     (failures.unstarted > 1 && batch == failures.unstarted_second);
+  if (!known && failures.unstarted < kBatchesAtFault) {
+    if (failures.unstarted == 0) failures.unstarted_first = batch;
+    if (failures.unstarted == 1) failures.unstarted_second = batch;
+    ++failures.unstarted;
+    set_failures(m, failures);
+  }
+  return failures.unstarted >= kBatchesAtFault;
 }
 
 void MachineBook::note_success(Machine& m, Micros decided) {
   const MachineFailures& before = m.record.failures;
-  if (before.count > 0 && decided >= before.last) set_failures(m, {});
+  if (before != MachineFailures() && decided >= before.last) set_failures(m, {});
 }
 
 void MachineBook::set_failures(Machine& m, MachineFailures failures) {

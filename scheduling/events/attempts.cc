@@ -49,8 +49,8 @@ constexpr Micros kRunsWell = 60'000'000;
 
 // Whether the end is a failure of the machine (true) or shows that it works (false).
 // std::nullopt: neither. A program that ends by itself is the job's affair, however it ends; so is
-// one that cannot be started or lacks its inputs, and a running one that vanished with its
-// shepherd, which its job may have killed.
+// one that cannot be started or lacks its inputs, as long as that happens to few batches
+// (is_unstarted), and a running one that vanished with its shepherd, which its job may have killed.
 std::optional<bool> is_failure_of_machine(const Attempt& attempt, const Pool::State::End& end,
                                           Micros now) {
   const Micros started = attempt.record.started;
@@ -72,6 +72,9 @@ std::optional<bool> is_failure_of_machine(const Attempt& attempt, const Pool::St
     default:
       return started != 0 && now - started >= kRunsWell ? std::optional(false) : std::nullopt;
   }
+}
+bool is_unstarted(EndReason ended) {
+  return ended == EndReason::kStart || ended == EndReason::kStaging;
 }
 }  // namespace
 
@@ -369,9 +372,10 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
 }
 
 void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
-  const auto failure = is_failure_of_machine(attempt, end, changes.now());
-  if (!failure) return;
   Machine& machine = *attempt.machine;
+  auto failure = is_failure_of_machine(attempt, end, changes.now());
+  if (is_unstarted(end.ended) && machines.note_unstarted(machine, attempt.batch)) failure = true;
+  if (!failure) return;
   const Micros decided = attempt.record.decided;
   if (*failure) {
     machines.note_failure(machine, decided, attempt.record.reason);

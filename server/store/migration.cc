@@ -90,6 +90,9 @@ const std::vector<std::vector<std::string>>& steps() {
           "update attempts set charged_until = max(started, (select last_tick from pool)) where "
           "state <> 5",
           "alter table users add column has_forgone integer not null default 0",
+          "alter table machines add column unstarted integer not null default 0",
+          "alter table machines add column unstarted_first bigint not null default 0",
+          "alter table machines add column unstarted_second bigint not null default 0",
       },
   };
   return kSteps;

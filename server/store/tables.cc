@@ -114,6 +114,9 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::failures, &MachineFailures::last>("failed_at"),
         column<&MachineRecord::failures, &MachineFailures::reason>("failure"),
         column<&MachineRecord::failures, &MachineFailures::rests_until>("rests_until"),
+        column<&MachineRecord::failures, &MachineFailures::unstarted>("unstarted"),
+        column<&MachineRecord::failures, &MachineFailures::unstarted_first>("unstarted_first"),
+        column<&MachineRecord::failures, &MachineFailures::unstarted_second>("unstarted_second"),
     },
 };
 
