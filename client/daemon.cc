@@ -25,6 +25,7 @@
 #include "client/machine/missing_walls.h"
 #include "client/machine/monitor_link.h"
 #include "client/machine/pool_logins.h"
+#include "client/machine/speed.h"
 #include "client/setting_up.h"
 #include "client/staging/input_cache.h"
 
@@ -98,6 +99,7 @@ class Daemon {
   DiskWatch disk_;
   MemoryWatch memory_;
   MemoryPressure pressure_;
+  SpeedWatch speed_;                    // after keeper_, which it tells
   std::unique_ptr<PoolLogins> logins_;  // null: not wanted
 
   std::atomic<bool> stopping_{false};  // the loop ends or has ended
@@ -158,7 +160,9 @@ Daemon::Daemon(const ClientSettings& settings)
           [this] { keeper_raw_->presence_changed(); },
           [this](uint64_t bytes) { cache_.make_room(bytes); }),
       memory_(memory_settings(settings, facts_)),
-      pressure_(cgroups_.unified()) {
+      pressure_(cgroups_.unified()),
+      speed_(settings.root, {.may_measure = [this] { return presence_.away.load(); },
+                             .measured = [this] { keeper_raw_->something_changed(); }}) {
   set_up_places(settings, state_);
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
@@ -397,6 +401,8 @@ MachineState Daemon::machine_state() {
     state.disk_free = system_files().free_bytes(state_) + cache_.bytes();
   } catch (const FileError&) {  // unknown: report 0
   }
+  state.speed = speed_.look(now_ns(), state.slots_free == facts_.slots);
+  state.load = load_average(settings_.root);
   if (logins_) state.logins = logins_->report();
   return state;
 }

@@ -176,7 +176,8 @@ std::vector<SettingSpec> client_setting_specs() {
        "what this machine offers besides cores, memory and disk: gpu=2, matlab=1; its GPUs are "
        "counted unless gpu is named; gpu=0: none"},
       {"root", T::text, "", -kAny, kAny,
-       "device files are looked for below this folder: dev/; for tests"},
+       "device files and the load are looked for below this folder: dev/, proc/loadavg; a number "
+       "in its file speed is the speed of this machine; for tests"},
       {"slot_uids", T::integer, "61184", 1, 4294967293,
        "first user id to try for the slots (if the client runs as root)"},
       {"workers", T::integer, "4", 1, 64,

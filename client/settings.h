@@ -24,7 +24,7 @@ struct ClientSettings {
   std::string name;                      // "": the host's name
   int64_t slots = 0;                     // 0: one per core
   rules::NamedAmounts resources;         // that this machine offers besides
-  std::string root;                      // of the device files; "": this machine's own
+  std::string root;                      // of the device files and the load; "": this machine's
   std::string state_folder;
   std::string monitor_script;
   std::string monitor_control;

@@ -52,7 +52,7 @@ struct ToText {
     return line("machine", r.id, r.name, r.os, r.architecture, r.cores, r.slots, r.memory, r.disk,
                 r.state, r.state_since, r.draining, r.resources, r.failures.count, r.failures.last,
                 r.failures.reason, r.failures.rests_until, r.failures.unstarted,
-                r.failures.unstarted_first, r.failures.unstarted_second);
+                r.failures.unstarted_first, r.failures.unstarted_second, r.speed);
   }
   std::string operator()(const UserRecord& r) const {
     return line("user", r.name, r.shares, r.usage, r.charges, r.by_administrator, r.number,

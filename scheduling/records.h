@@ -106,6 +106,7 @@ struct MachineRecord {
   bool draining = false;       // takes no jobs, by an administrator's word
   std::string resources = {};  // that it offers besides: rules::NamedAmounts::text()
   MachineFailures failures = {};
+  double speed = 0;  // of one of its cores, as its client measured it last; 0: not known
   bool operator==(const MachineRecord&) const = default;
 };
 

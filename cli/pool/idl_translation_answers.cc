@@ -35,6 +35,13 @@ int64_t number_in(const v1::Details& details, const char* name, int64_t otherwis
   return error == std::errc() && end == word.data() + word.size() ? value : otherwise;
 }
 
+double real_in(const v1::Details& details, const char* name) {
+  const std::string word = word_in(details, name);
+  double value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
+
 // Those that this program knows.
 std::vector<StepSpread> steps_in(const v1::Details& details) {
   std::vector<StepSpread> steps;
@@ -104,6 +111,7 @@ MachineInfo from_machine(const v1::MachineInfo& m) {
   out.slots = m.description.slots;
   out.memory = m.description.memory;
   out.disk = m.description.disk;
+  out.speed = std::max(0.0, real_in(m.description.more, "speed"));
   out.away = m.report.away;
   out.paused = m.report.reason == v1::PRESENCE_PAUSED;
   out.draining = m.draining;

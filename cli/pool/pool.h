@@ -225,6 +225,7 @@ struct MachineInfo {
   uint32_t slots = 0;
   uint64_t memory = 0;
   uint64_t disk = 0;
+  double speed = 0;  // 0: not known
   bool away = false;
   bool paused = false;         // by its owner's own word
   bool draining = false;       // by an administrator's word

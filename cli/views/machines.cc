@@ -58,14 +58,15 @@ std::string machines_table(const std::vector<MachineInfo>& machines, int64_t now
     rows.push_back(
         {{m.name, state_of(m) + (m.requesting ? ", requesting" : ""), age(m.state_since_us, now),
           std::to_string(m.slots_free) + "/" + std::to_string(m.slots), std::to_string(m.cores),
-          format_bytes(m.memory), format_bytes(m.disk), resources_of(m),
-          m.os + " " + m.architecture, owner_of(m), age(m.heard_us, now)},
+          m.speed > 0 ? decimal(m.speed, 2) : "", format_bytes(m.memory), format_bytes(m.disk),
+          resources_of(m), m.os + " " + m.architecture, owner_of(m), age(m.heard_us, now)},
          colour_of(m)});
   return list_table({{"NAME", false, 6, 10},
                      {"STATE", false, 6, 9},
                      {"FOR", true, 3, 6},
                      {"FREE", true, 3, 8},
                      {"CORES", true, 3, 3},
+                     {"SPEED", true, 4, 2},
                      {"MEMORY", true, 5, 3},
                      {"DISK", true, 5, 1},
                      {"RESOURCES", false, 6, 7},
@@ -96,7 +97,7 @@ void write_json(JsonWriter& json, const MachineInfo& m) {
   json.field("requesting", m.requesting).field("state_since_us", m.state_since_us);
   json.field("heard_us", m.heard_us).field("os", m.os).field("architecture", m.architecture);
   json.field("version", m.version).field("cores", m.cores).field("slots", m.slots);
-  json.field("slots_free", m.slots_free).field("memory", m.memory);
+  json.field("slots_free", m.slots_free).field("speed", m.speed).field("memory", m.memory);
   json.field("memory_free", m.memory_free).field("disk", m.disk).field("disk_free", m.disk_free);
   write_amounts(json.key("resources"), m.resources);
   write_amounts(json.key("resources_free"), m.resources_free);

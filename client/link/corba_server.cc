@@ -131,6 +131,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_network{false};
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> serves_logins{false};
+  std::atomic<bool> serves_speed{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
 };
@@ -197,6 +198,8 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
     parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
+    parts_->serves_speed = names(answer->capabilities, "MachineReport.speed") &&
+                           names(answer->capabilities, "MachineReport.load");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
     {
@@ -233,8 +236,10 @@ void CorbaServer::attach_to_new_connection() {
 }
 
 void CorbaServer::report_state(const MachineState& state) {
+  idl::MachineReport report = to_idl(state);
+  if (parts_->serves_speed) add_speed(state, report);
   parts_->with_session(
-      [&](const idl::SessionKey& key) { parts_->allocator->report_state(key, to_idl(state)); });
+      [&](const idl::SessionKey& key) { parts_->allocator->report_state(key, report); });
 }
 
 Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAttempt>& held) {
@@ -246,6 +251,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
       statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i], parts_->keeps_disk);
     idl::MachineReport report = to_idl(state);
     if (parts_->serves_logins) add_logins(state.logins, report);
+    if (parts_->serves_speed) add_speed(state, report);
     idl::RenewAnswer_var answer = parts_->execution->renew(key, report, statuses);
     if (!parts_->orders.accept_term(answer->term))
       throw ServerError(ServerError::Kind::kAway, "server.term",

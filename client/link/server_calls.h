@@ -84,6 +84,8 @@ struct MachineState {
   uint32_t slots_free = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  double speed = 0;  // client/machine/speed.h; 0: not known
+  double load = 0;   // the average of the last minute; 0: not known, too
   LoginsReport logins;
 };
 

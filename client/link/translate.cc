@@ -140,6 +140,11 @@ void add_logins(const LoginsReport& logins, idl::MachineReport& report) {
   if (logins.here_known) add_detail(report.more, "logins_here", lines_of(logins.here));
 }
 
+void add_speed(const MachineState& state, idl::MachineReport& report) {
+  if (state.speed > 0) add_detail(report.more, "speed", plain_number(state.speed));
+  if (state.load > 0) add_detail(report.more, "load", plain_number(state.load));
+}
+
 LoginsAnswer logins_from(const idl::RenewAnswer& answer) {
   LoginsAnswer logins;
   for (CORBA::ULong i = 0; i < answer.more.length(); ++i) {

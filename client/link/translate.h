@@ -24,9 +24,11 @@ inline idl::AttemptKey to_idl(const AttemptName& name) { return {name.job, name.
 inline AttemptName from_idl(const idl::AttemptKey& key) { return {key.job, key.attempt}; }
 
 idl::MachineDescription to_idl(const MachineFacts& facts);
-// Without the logins: those go with renewals to a server that serves them.
+// Without the rest of the state, which goes only to a server that serves it: the logins with
+// renewals, speed and load with every report.
 idl::MachineReport to_idl(const MachineState& state);
 void add_logins(const LoginsReport& logins, idl::MachineReport& report);
+void add_speed(const MachineState& state, idl::MachineReport& report);
 LoginsAnswer logins_from(const idl::RenewAnswer& answer);
 // keeps_disk: the server serves AttemptStatus.disk.
 idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk);

@@ -15,6 +15,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(orders_say_only_what_clients_name);
   CPPUNIT_TEST(attempts_say_only_what_servers_name);
   CPPUNIT_TEST(ends_say_only_what_servers_name);
+  CPPUNIT_TEST(what_is_not_known_is_not_told);
   CPPUNIT_TEST_SUITE_END();
 
   static idl::RunOrder order() {
@@ -82,6 +83,23 @@ class ClientTranslateTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("memory_short"), std::string(report.more[0].name.in()));
     end.memory_short = false;
     CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(end, kept).more.length());
+  }
+
+  void what_is_not_known_is_not_told() {
+    MachineState state;
+    idl::MachineReport report = to_idl(state);
+    add_speed(state, report);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, report.more.length());
+    state.speed = 2.5;
+    state.load = 0.75;
+    report = to_idl(state);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, report.more.length());
+    add_speed(state, report);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{2}, report.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("speed"), std::string(report.more[0].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("2.5"), std::string(report.more[0].value.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("load"), std::string(report.more[1].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("0.75"), std::string(report.more[1].value.in()));
   }
 
   void requirements_too() {

@@ -176,7 +176,8 @@ Machine* MachineBook::join(const MachineJoined& event) {
               changes_.now(),
               m.record.draining,
               event.resources,
-              m.record.failures};
+              m.record.failures,
+              m.record.speed};
   m.limit = limits_.of(event.name);
   matcher_.set_kind(m);
   note_owner(m, false);
@@ -184,6 +185,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
   m.silent = false;
   m.memory_free = 0;
   m.disk_free = event.disk;
+  m.load = 0;
   m.paused_until = 0;
   ++m.registration;
   names_[event.name] = id;
@@ -202,6 +204,11 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
   m.owner_seen |= !report.away;
   m.memory_free = report.memory_free;
   m.disk_free = report.disk_free;
+  m.load = report.load;
+  if (report.speed > 0 && report.speed != m.record.speed) {
+    m.record.speed = report.speed;
+    m.rewritten = true;
+  }
   m.paused_until = 0;  // the reason for the refusal may no longer hold
   m.silent = false;
   note_contact(m);
@@ -314,6 +321,8 @@ void MachineBook::check(Machine& m) {
 
 void MachineBook::restart() {
   for (auto& [id, m] : machines_) {
+    m.load = 0;
+    m.granted = 0;  // before this server was there
     if (is_gone(m)) continue;
     take_from_idle(m);
     note_owner(m, false);
@@ -337,6 +346,8 @@ void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
   m.silent = known.silent;
   m.memory_free = known.memory_free;
   m.disk_free = known.disk_free;
+  m.load = known.load;
+  m.granted = known.granted;
   m.last_contact = known.last_contact;
   m.paused_until = known.paused_until;
   m.registration = known.registration;

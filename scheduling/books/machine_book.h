@@ -42,6 +42,7 @@ struct Machine : Timed {
   bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
+  double load = 0;  // the average of the last minute, from the last report
   Micros last_contact = 0;
   Micros paused_until = 0;    // after a refusal; 0: not paused
   uint64_t limit = 0;         // of jobs at a time, by the pool's word; 0: any number
@@ -52,6 +53,7 @@ struct Machine : Timed {
   Amounts reserved;
   rules::NamedAmounts named_reserved;
   Amounts used;
+  Micros granted = 0;  // when a job was last placed here; 0: an attempt here has ended since then
   Job* promised_to = nullptr;  // for which it keeps room (matching/promises.h); null: for none
   IdlePlace place;
   Micros idle_since = 0;

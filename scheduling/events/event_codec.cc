@@ -154,11 +154,24 @@ void fields(A& a, MachineJoined& e) {
   a.tail(!e.resources.empty(), [&] { a.field(e.resources); });
 }
 template <typename A>
-void fields(A& a, MachineReported& e) {
+void first_fields(A& a, MachineReported& e) {
   a.field(e.machine);
   a.field(e.away);
   a.field(e.memory_free);
   a.field(e.disk_free);
+}
+bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0; }
+template <typename A>
+void later_fields(A& a, MachineReported& e) {
+  a.tail(has_later(e), [&] {
+    a.field(e.speed);
+    a.field(e.load);
+  });
+}
+template <typename A>
+void fields(A& a, MachineReported& e) {
+  first_fields(a, e);
+  later_fields(a, e);
 }
 template <typename A>
 void fields(A& a, MachineWithdrew& e) {
@@ -181,13 +194,14 @@ void fields(A& a, Renewed& e) {
   });
   a.tail(e.report.has_value(), [&] {
     if (!e.report) e.report.emplace();
-    fields(a, *e.report);
+    first_fields(a, *e.report);
   });
   const bool has_disk = std::any_of(e.attempts.begin(), e.attempts.end(),
                                     [](auto& status) { return status.disk > 0; });
-  a.tail(has_disk && e.report, [&] {
+  a.tail(e.report && (has_disk || has_later(*e.report)), [&] {
     for (auto& status : e.attempts) a.field(status.disk);
   });
+  if (e.report) later_fields(a, *e.report);
 }
 template <typename A>
 void fields(A& a, OrderAnswered& e) {
@@ -385,6 +399,12 @@ void fields(A& a, Anchored& e) {
   });
   a.tail(true, [&] {
     for (auto& m : e.machines) a.field(m.owner_seen);
+  });
+  a.tail(true, [&] {
+    for (auto& m : e.machines) {
+      a.field(m.load);
+      a.field(m.granted);
+    }
   });
   a.tail(!e.licensed.empty(), [&] {
     a.size(e.licensed);

@@ -68,9 +68,12 @@ class EventCodecTest : public CppUnit::TestFixture {
                         a},
               BatchOpened{text},
               MachineJoined{a, text, text, text, b, b, a, a, text},
-              MachineReported{a, flag, a, a},
+              MachineReported{a, flag, a, a, double(b), double(c)},
               MachineWithdrew{a},
-              Renewed{a, flag, {{key, AttemptState::kLeaving, b, a, a}}, MachineReported{a, flag}},
+              Renewed{a,
+                      flag,
+                      {{key, AttemptState::kLeaving, b, a, a % 3}},
+                      MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0}},
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
@@ -86,7 +89,7 @@ class EventCodecTest : public CppUnit::TestFixture {
               MachineDrained{a, flag},
               MachineEvicted{a},
               Anchored{parameters,
-                       {{a, flag, !flag, a, a, c, c, b, c}, {}},
+                       {{a, flag, !flag, a, a, c, c, b, c, a, flag, 0.25, c}, {}},
                        {{a, c}},
                        {{a, c, b, a, a}, {}},
                        {text, "desk"},
@@ -102,13 +105,13 @@ class EventCodecTest : public CppUnit::TestFixture {
   // fair-share-1998 was the only policy; before `throttle`; before `candidates`, and `away_since`
   // of machines; before `wide_wait`, `victim_policy`, and `promised` of machines; before
   // `licences`; before attempts had `memory_offered`; before they had `memory_used`; before
-  // machines rested; before attempts had `disk_used`; and before local time, and `owner_seen` of
-  // machines.
+  // machines rested; before attempts had `disk_used`; before local time, and `owner_seen` of
+  // machines; and before machines had `load` and `granted`.
   void older_parameters_are_read() {
     constexpr size_t kLimits = 8 + 8 + 1, kRests = 2 * 8 + kLimits, kLicences = kRests + 8 + 7,
                      kPromises = kLicences + 8 + 8 + 4, kPromised = 8, kLast = kPromises + 8,
                      kThrottle = 8 + 8, kLater = kThrottle + 8 + 1, kOffer = 8, kUse = 8, kAway = 8,
-                     kOffset = 8, kSeen = 1;
+                     kOffset = 8, kSeen = 1, kLoad = 8 + 8;
     Parameters p;
     p.floor = 0.5;
     p.cost_cpu = true;
@@ -162,20 +165,32 @@ class EventCodecTest : public CppUnit::TestFixture {
     for (const size_t attempts : {0, 3}) {
       Anchored anchor{
           p,
-          {{.machine = 1, .away = true, .away_since = 7, .promised = 6, .owner_seen = true}},
+          {{.machine = 1,
+            .away = true,
+            .away_since = 7,
+            .promised = 6,
+            .owner_seen = true,
+            .load = 0.5,
+            .granted = 8}},
           {},
           {},
           {}};
       for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5, 6});
-      const size_t last = kSeen + kPromised + kLast + attempts * kUse;
+      const size_t last = kLoad + kSeen + kPromised + kLast + attempts * kUse;
       const size_t use = last + kAway + attempts * kUse;
       const Anchored whole = std::get<Anchored>(of(anchor, 0));
       CPPUNIT_ASSERT(whole.parameters == p);
       CPPUNIT_ASSERT(whole.machines.back().owner_seen);
-      CPPUNIT_ASSERT(!std::get<Anchored>(of(anchor, kSeen)).machines.back().owner_seen);
+      CPPUNIT_ASSERT(!std::get<Anchored>(of(anchor, kLoad + kSeen)).machines.back().owner_seen);
       CPPUNIT_ASSERT_EQUAL(Micros{7}, whole.machines.back().away_since);
       CPPUNIT_ASSERT_EQUAL(JobId{6}, whole.machines.back().promised);
-      const Anchored without_disk = std::get<Anchored>(of(anchor, kSeen + attempts * kUse));
+      CPPUNIT_ASSERT_EQUAL(0.5, whole.machines.back().load);
+      CPPUNIT_ASSERT_EQUAL(Micros{8}, whole.machines.back().granted);
+      const Anchored without_load = std::get<Anchored>(of(anchor, kLoad));
+      CPPUNIT_ASSERT(without_load.parameters == p);
+      CPPUNIT_ASSERT(without_load.machines.back().owner_seen);
+      CPPUNIT_ASSERT_EQUAL(0.0, without_load.machines.back().load);
+      const Anchored without_disk = std::get<Anchored>(of(anchor, kLoad + kSeen + attempts * kUse));
       CPPUNIT_ASSERT(without_disk.parameters == p);
       const Anchored without_away = std::get<Anchored>(of(anchor, last + kAway));
       CPPUNIT_ASSERT(without_away.parameters == as_before);

@@ -59,6 +59,8 @@ struct MachineReported {
   bool away = false;  // the owner is away: jobs may run
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  double speed = 0;  // MachineRecord::speed; 0: it did not say
+  double load = 0;   // the load average of the last minute; 0 also: it did not say
 };
 struct MachineWithdrew {
   MachineId machine = 0;
@@ -209,6 +211,8 @@ struct Anchored {
     Micros away_since = 0;
     JobId promised = 0;       // the job for which it keeps room; 0: none
     bool owner_seen = false;  // there, since it joined and was last heard of again
+    double load = 0;
+    Micros granted = 0;
   };
   struct Idle {
     MachineId machine = 0;

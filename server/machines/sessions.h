@@ -28,6 +28,8 @@ struct ReportedState {
   uint32_t slots_free = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
+  double speed = 0;  // 0: it did not say
+  double load = 0;
 };
 
 // The last reported status of an attempt: shown while it runs, never stored.

@@ -47,8 +47,10 @@ constexpr std::string_view kServed[] = {
     "JobFilter.since",
     "JobFilter.stopped",
     "MachineDescription.pid",
+    "MachineReport.load",
     "MachineReport.logins_asked",
     "MachineReport.logins_here",
+    "MachineReport.speed",
     "ReportQuery.steps",
 };
 

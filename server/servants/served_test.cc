@@ -51,6 +51,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(states_of_attempts);
   CPPUNIT_TEST(what_an_end_says_of_memory);
+  CPPUNIT_TEST(what_a_report_says_of_speed);
   CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
@@ -111,6 +112,30 @@ class ServedTest : public CppUnit::TestFixture {
     report.free.length(1);
     report.free[0] = gpu();
     CPPUNIT_ASSERT_EQUAL(std::string("MachineReport.free"), unserved(report));
+  }
+
+  void what_a_report_says_of_speed() {
+    v1::MachineReport report{};
+    CPPUNIT_ASSERT_EQUAL(0.0, from_idl(report).speed);
+    CPPUNIT_ASSERT(!logins_of(report));
+    add_detail(report.more, "speed", "2.5");
+    add_detail(report.more, "load", "0");
+    CPPUNIT_ASSERT_EQUAL(2.5, from_idl(report).speed);
+    CPPUNIT_ASSERT_EQUAL(0.0, from_idl(report).load);
+    CPPUNIT_ASSERT(!logins_of(report));
+    set_text(report.more[1].value, "0.25");
+    CPPUNIT_ASSERT_EQUAL(0.25, from_idl(report).load);
+    for (const CORBA::ULong which : {0, 1}) {
+      const std::string good = report.more[which].value.in();
+      for (const char* odd : {"", "fast", "1x", " 1", "-1", "nan", "inf", "1e7", "1e999"}) {
+        set_text(report.more[which].value, odd);
+        CPPUNIT_ASSERT_EQUAL_MESSAGE(odd, std::string("field.invalid"),
+                                     testing::code([&] { from_idl(report); }));
+      }
+      set_text(report.more[which].value, good);
+    }
+    set_text(report.more[0].value, "0");
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(report); }));
   }
 
   void what_an_end_says_of_memory() {

@@ -273,6 +273,27 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
   return facts;
 }
 
+namespace {
+// The number of that name, which is positive, or may be 0; 0: there is none.
+double number_of(const v1::MachineReport& r, const std::string& name, bool may_be_0) {
+  constexpr double kMost = 1e6;
+  for (CORBA::ULong i = 0; i < r.more.length(); ++i) {
+    if (r.more[i].name.in() != name) continue;
+    const std::string_view text = r.more[i].value.in();
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && number <= kMost &&
+        (number > 0 || (may_be_0 && number == 0)))
+      return number;
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "a machine's " + name + " is a number " + (may_be_0 ? "from 0" : "above 0") +
+                      " to 1,000,000",
+                  "Report such a number, or none.", name);
+  }
+  return 0;
+}
+}  // namespace
+
 ReportedState from_idl(const v1::MachineReport& r) {
   require_served("MachineReport", r.more);
   require_unset(r.free.length() > 0, "MachineReport.free");
@@ -284,6 +305,8 @@ ReportedState from_idl(const v1::MachineReport& r) {
   state.slots_free = r.slots_free;
   state.memory_free = r.memory_free;
   state.disk_free = r.disk_free;
+  state.speed = number_of(r, "speed", false);
+  state.load = number_of(r, "load", true);
   return state;
 }
 
@@ -310,6 +333,7 @@ std::optional<LoginsReport> logins_of(const v1::MachineReport& r) {
   for (CORBA::ULong i = 0; i < r.more.length(); ++i) {
     const std::string name = r.more[i].name.in();
     const char* value = r.more[i].value.in();
+    if (!name.starts_with("logins_")) continue;
     if (!logins) logins.emplace();
     if (name == "logins_asked") logins->asked = users_in(value, Logins::kMostAsked, name);
     if (name == "logins_here") logins->here = users_in(value, Logins::kMostWanted, name);
@@ -433,6 +457,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   sublet::to_idl(named, out.description.resources);
   named.take(view.named_reserved);
   sublet::to_idl(named, out.report.free);
+  if (r.speed > 0) add_detail(out.description.more, "speed", plain_number(r.speed));
   out.report.away = view.away;
   out.report.memory_free = view.memory_free;
   out.report.disk_free = view.disk_free;

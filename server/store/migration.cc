@@ -80,7 +80,8 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column failure text not null default ''",
           "alter table machines add column rests_until bigint not null default 0",
       },
-      // 13: local time, and when jobs may be started.
+      // 13: local time, when jobs may be started, what was charged at renewals, and how fast
+      // machines are.
       {
           "alter table pool add column utc_offset integer not null default 0",
           "alter table jobs add column hours text not null default ''",
@@ -93,6 +94,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column unstarted integer not null default 0",
           "alter table machines add column unstarted_first bigint not null default 0",
           "alter table machines add column unstarted_second bigint not null default 0",
+          "alter table machines add column speed double precision not null default 0",
       },
   };
   return kSteps;

@@ -117,6 +117,7 @@ constinit const TableOf<MachineRecord> kMachines = {
         column<&MachineRecord::failures, &MachineFailures::unstarted>("unstarted"),
         column<&MachineRecord::failures, &MachineFailures::unstarted_first>("unstarted_first"),
         column<&MachineRecord::failures, &MachineFailures::unstarted_second>("unstarted_second"),
+        column<&MachineRecord::speed>("speed"),
     },
 };
 
