@@ -11,7 +11,7 @@ import re
 import sys
 
 MOST_LINES = 100
-LAST_ENTRY = re.compile(r"^(\s+\{\"[a-z0-9-]+\", make<\w+>\},\n)(\};)", re.MULTILINE)
+LAST_ENTRY = re.compile(r"^(.*\{\"[a-z0-9-]+\", make<\w+>\},\n)(\};)", re.MULTILINE)
 
 
 def main(page, sources, out):

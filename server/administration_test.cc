@@ -150,9 +150,10 @@ class AdministrationTest : public testing::ServicesFixture {
                     "a number from 0 to 1"),
         refused({{"floor", "2"}}));
     CPPUNIT_ASSERT_EQUAL(
-        std::string("policy.invalid: setting \"scheduling.machines=nearest\": "
-                    "\"scheduling.machines\" must be one of \"fifo-idle\" \"longest-free\" "
-                    "\"best-fit\" \"predicted\" \"random\""),
+        std::string(
+            "policy.invalid: setting \"scheduling.machines=nearest\": "
+            "\"scheduling.machines\" must be one of \"fifo-idle\" \"longest-free\" "
+            "\"best-fit\" \"fastest\" \"predicted\" \"umol-score\" \"umol-beta\" \"random\""),
         refused({{"machines", "nearest"}}));
     CPPUNIT_ASSERT_EQUAL(
         std::string("policy.invalid: setting \"scheduling.candidates=0\": "

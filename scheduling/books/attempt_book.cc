@@ -80,6 +80,7 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
   attempt.registration = machine.registration;
   attempt.memory_offered = room_of(machine).memory;
   occupy(attempt);
+  machine.granted = changes_.now();
   renew(attempt);
   touch(attempt);
   return attempt;
@@ -89,6 +90,7 @@ Attempt AttemptBook::close(Attempt& attempt) {
   const JobId id = attempt.record.key.job;
   due_.set(attempt, 0);
   vacate(attempt);
+  attempt.machine->granted = 0;
   if (attempt.user != nullptr) {
     --attempt.user->attempts;
     if (attempt.record.preempted_for != 0) attempt.user->yielding -= attempt.reserved.cores;

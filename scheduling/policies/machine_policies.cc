@@ -2,9 +2,11 @@
 
 #include "scheduling/policies/machines/any_machine.h"
 #include "scheduling/policies/machines/best_fit.h"
+#include "scheduling/policies/machines/fastest.h"
 #include "scheduling/policies/machines/fifo_idle.h"
 #include "scheduling/policies/machines/longest_free.h"
 #include "scheduling/policies/machines/predicted.h"
+#include "scheduling/policies/machines/umol.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -21,9 +23,10 @@ std::unique_ptr<MachinePolicy> make() {
 
 // The default first.
 constexpr Entry kEntries[] = {
-    {"fifo-idle", make<FifoIdle>}, {"longest-free", make<LongestFree>},
-    {"best-fit", make<BestFit>},   {"predicted", make<Predicted>},
-    {"random", make<AnyMachine>},
+    {"fifo-idle", make<FifoIdle>},  {"longest-free", make<LongestFree>},
+    {"best-fit", make<BestFit>},    {"fastest", make<Fastest>},
+    {"predicted", make<Predicted>}, {"umol-score", make<UmolScore>},
+    {"umol-beta", make<UmolBeta>},  {"random", make<AnyMachine>},
 };
 
 }  // namespace

@@ -48,6 +48,9 @@ struct Known {
   size_t running = 0;
   bool owner_seen = false;
   std::vector<Absence> past;
+  double speed = 0;  // 0: not known
+  double load = 0;
+  Micros granted = 0;  // the last place there; 0: an attempt has ended there since then
 
   int64_t cores_left() const {
     return int64_t{std::max(joined.cores, joined.slots)} - static_cast<int64_t>(cores_taken);
@@ -110,22 +113,49 @@ double expected_more(const Known& m, Micros now) {
 }
 
 // What decides among the machines that fit: the smallest, of equal ones the first in IDLE.
-using Rule =
-    std::function<std::tuple<int64_t, int64_t>(const Known&, const Requirements&, Micros now)>;
+using Smallest = std::tuple<double, double>;
+using Rule = std::function<Smallest(const Known&, const Requirements&, Micros now)>;
+
+// Whether DMW's umpire would grant the machine nothing; and by what it goes then.
+bool is_embargoed(const Known& m, Micros now) {
+  return m.granted != 0 && now < m.granted + 90 * kSecond;
+}
+Smallest least_loaded(const Known& m) {
+  const double load = std::max(m.load, static_cast<double>(m.cores_taken));
+  return {1, m.speed == 0 ? load : load / m.speed};
+}
+// Free memory in kB, and its index (4.4.2).
+double kilobytes(const Known& m) {
+  return static_cast<double>(m.memory_free == 0 ? m.joined.memory : m.memory_free) / 1024;
+}
+double memory_index(double kb) { return kb > 200'000 ? 120 : kb < 5000 ? kb / 50 : 100 + kb / 1e4; }
 
 // "random" allows any, and has none.
 std::map<std::string, Rule> rules() {
   std::map<std::string, Rule> rules;
-  rules["fifo-idle"] = [](const Known&, const Requirements&, Micros) { return std::tuple(0, 0); };
+  rules["fifo-idle"] = [](const Known&, const Requirements&, Micros) { return Smallest(0, 0); };
   rules["longest-free"] = [](const Known& m, const Requirements&, Micros) {
-    return std::tuple(m.away_since, 0);
+    return Smallest(m.away_since, 0);
   };
   rules["best-fit"] = [](const Known& m, const Requirements& needs, Micros) {
-    return std::tuple(m.cores_left() - std::max<int64_t>(needs.cores, 1),
-                      std::max<int64_t>(m.memory_left(), 0) - static_cast<int64_t>(needs.memory));
+    return Smallest(m.cores_left() - std::max<int64_t>(needs.cores, 1),
+                    std::max<int64_t>(m.memory_left(), 0) - static_cast<int64_t>(needs.memory));
+  };
+  rules["fastest"] = [](const Known& m, const Requirements&, Micros) {
+    return Smallest(-m.speed, 0);
+  };
+  rules["umol-score"] = [](const Known& m, const Requirements&, Micros now) {
+    const double load = m.speed == 0 ? m.load : m.load / m.speed, kb = kilobytes(m);
+    if (is_embargoed(m, now) || load >= 0.6 || kb <= 5000) return least_loaded(m);
+    return Smallest(0, -(memory_index(kb) + (121 - 35 * load)));
+  };
+  rules["umol-beta"] = [](const Known& m, const Requirements&, Micros now) {
+    const double n = m.joined.cores, kb = kilobytes(m);
+    if (is_embargoed(m, now) || kb <= 20'000) return least_loaded(m);
+    return Smallest(0, -(memory_index(kb) + 100 * m.speed * n / std::max(n, m.load + 1)));
   };
   rules["predicted"] = [](const Known& m, const Requirements&, Micros now) {
-    return std::tuple(-static_cast<int64_t>(expected_more(m, now)), m.away_since);
+    return Smallest(-expected_more(m, now), m.away_since);
   };
   return rules;
 }
@@ -169,7 +199,8 @@ class History {
       case 4:
         return end(choice / 8, choice / 512 % 3 != 0);
       default:
-        return report(1 + choice / 8 % 6, choice / 64 % 5 != 0, choice / 512 % 5 * kGiB);
+        return report(1 + choice / 8 % 6, choice / 64 % 5 != 0, kFree[choice / 512 % 8],
+                      kSpeeds[choice / 4096 % 5], kLoads[choice / 32768 % 8]);
     }
   }
 
@@ -194,22 +225,31 @@ class History {
     m.cores_taken -= std::max(needs.cores, 1u);
     m.memory_taken -= needs.memory;
     --m.running;
+    m.granted = 0;
     std::erase(idle_, machine);
     if (m.is_idle()) idle_.push_back(machine);
     see(t_.end(id, done ? EndReason::kDone : EndReason::kOwner, 7 * kSecond, 3 * kSecond));
   }
 
-  void report(MachineId machine, bool away, uint64_t memory_free) {
+  static constexpr uint64_t kMiB = 1 << 20;
+  static constexpr uint64_t kFree[] = {0,        1 * kGiB, 2 * kGiB,  3 * kGiB,
+                                       3 * kMiB, 5 * kMiB, 19 * kMiB, 60 * kMiB};
+  static constexpr double kSpeeds[] = {0, 0.5, 1, 2, 4};  // 0: it does not say
+  static constexpr double kLoads[] = {0, 0.25, 0.5, 0.75, 1.25, 2, 3, 6};
+
+  void report(MachineId machine, bool away, uint64_t memory_free, double speed, double load) {
     Known& m = machines_.at(machine);
     if (!away && m.away_since != 0 && m.owner_seen) m.past.push_back(absence(m.away_since, t_.now));
     if (!away) m.away_since = 0;
     m.owner_seen |= !away;
     if (away && m.away_since == 0) m.away_since = t_.now;
     m.memory_free = memory_free;
+    if (speed > 0) m.speed = speed;
+    m.load = load;
     const bool was_idle = std::count(idle_.begin(), idle_.end(), machine) > 0;
     if (!m.is_idle()) std::erase(idle_, machine);
     if (m.is_idle() && !was_idle) idle_.push_back(machine);
-    see(t_.apply(MachineReported{machine, away, memory_free, 100 * kGiB}));
+    see(t_.apply(MachineReported{machine, away, memory_free, 100 * kGiB, speed, load}));
   }
 
   // Checks each place that was given away, in turn.
@@ -222,6 +262,7 @@ class History {
       m.cores_taken += std::max(needs.cores, 1u);
       m.memory_taken += needs.memory;
       ++m.running;
+      m.granted = t_.now;
       if (!m.is_idle()) std::erase(idle_, start.machine);
       live_.insert(start.key.job);
     }
@@ -272,6 +313,9 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(owners_are_known_by_the_hour);
   CPPUNIT_TEST(absences_that_were_seen_count);
   CPPUNIT_TEST(absences_are_stored);
+  CPPUNIT_TEST(a_speed_counts_until_another_is_reported);
+  CPPUNIT_TEST(the_indices_are_the_sources);
+  CPPUNIT_TEST(who_just_got_a_job_is_spared);
   CPPUNIT_TEST(reasons_are_kept);
   CPPUNIT_TEST(another_takes_over);
   CPPUNIT_TEST(an_unknown_one_is_refused);
@@ -461,6 +505,106 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
                          choice(snapshot));
   }
 
+  // Also when the machine joins again, and when the server starts again.
+  void a_speed_counts_until_another_is_reported() {
+    TestPool t(with("fastest"));
+    const MachineId slow = t.join("slow", 4), fast = t.join("fast", 4), odd = t.join("odd", 4);
+    const auto report = [&](MachineId machine, double speed) {
+      t.apply(MachineReported{machine, true, 0, 100 * kGiB, speed});
+    };
+    report(slow, 1);
+    CPPUNIT_ASSERT_EQUAL(slow, t.machine_of(t.submit("ann")));
+    report(fast, 2);
+    CPPUNIT_ASSERT_EQUAL(fast, t.machine_of(t.submit("ann")));
+    CPPUNIT_ASSERT_EQUAL(2.0, t.books.machines.at(fast).speed);
+    report(fast, 0);
+    CPPUNIT_ASSERT(t.last.records.empty());
+    t.join({fast, "fast", "linux", "x86_64", 4, 4, 8 * kGiB, 100 * kGiB});
+    CPPUNIT_ASSERT_EQUAL(fast, t.machine_of(t.submit("ann")));
+    t.apply(ServerStarted());
+    for (const MachineId machine : {slow, odd, fast}) report(machine, 0);
+    CPPUNIT_ASSERT_EQUAL(fast, t.machine_of(t.submit("ann")));
+    report(odd, 4);
+    CPPUNIT_ASSERT_EQUAL(odd, t.machine_of(t.submit("ann")));
+    report(odd, 0.5);
+    CPPUNIT_ASSERT_EQUAL(0.5, t.books.machines.at(odd).speed);
+    CPPUNIT_ASSERT_EQUAL(fast, t.machine_of(t.submit("ann")));
+  }
+
+  // DMW, 4.4.2 and 4.5.3: free memory in kB, load and speed; cores 2.
+  void the_indices_are_the_sources() {
+    struct Row {
+      const char* policy;
+      uint64_t kb;
+      double load, speed;
+      const char* sentence;
+    };
+    const std::string beyond = ", the least loaded, although beyond the thresholds: ";
+    for (const Row& row : {
+             Row{"umol-score", 200'001, 0, 0, "index 241, load 0, "},  // 120 + 121
+             Row{"umol-score", 200'000, 0, 1, "index 241, load 0, "},
+             Row{"umol-score", 100'000, 0.5, 1, "index 214, load 0.5, "},  // 110 + 103.5
+             Row{"umol-score", 100'000, 0.5, 2, "index 222, load 0.5, "},  // 110 + 112.25
+             Row{"umol-score", 5001, 0, 1, "index 222, "},                 // 100.5 + 121
+             Row{"umol-score", 5000, 0, 1, "beyond the thresholds: index 222, "},
+             Row{"umol-score", 2000, 0, 1, "beyond the thresholds: index 161, "},       // 40 + 121
+             Row{"umol-score", 100'000, 0.6, 1, "beyond the thresholds: index 210, "},  // 110 + 100
+             Row{"umol-score", 100'000, 4.5, 1, "beyond the thresholds: index 132, "},  // 110 + 22
+             Row{"umol-score", 100'000, 4.9, 1, "beyond the thresholds: index 124, "},  // 110 + 14
+             Row{"umol-score", 100'000, 5, 1, "beyond the thresholds: index 110, "},    // 110 + 0
+             Row{"umol-score", 100'000, 10, 2.5, "beyond the thresholds: index 142, "},  // 110 + 32
+             Row{"umol-beta", 100'000, 0.5, 1, "index 210, "},    // 110 + 100
+             Row{"umol-beta", 100'000, 1, 1.25, "index 235, "},   // 110 + 125
+             Row{"umol-beta", 100'000, 4, 1.25, "index 160, "},   // 110 + 125 * 2 / 5
+             Row{"umol-beta", 100'000, 0, 0, "index 110, "},      // 110 + 0
+             Row{"umol-beta", 20'001, 0, 1, "best index 202, "},  // 102 + 100
+             Row{"umol-beta", 20'000, 0, 1, "beyond the thresholds: index 202, "},
+         }) {
+      TestPool t(with(row.policy));
+      const MachineId machine = t.join("curly", 2, false);
+      t.apply(MachineReported{machine, true, row.kb * 1024, 0, row.speed, row.load});
+      const std::string reason = t.pool.attempt(t.submit("ann"))->reason;
+      const bool is_beyond = reason.find(beyond) != reason.npos;
+      const std::string sentence = row.sentence;
+      CPPUNIT_ASSERT_MESSAGE(reason + " / " + sentence, reason.find(sentence) != reason.npos);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(reason, sentence.starts_with("beyond"), is_beyond);
+    }
+  }
+
+  // For 90 s, or until an attempt ends there; but it gets a job rather than stay idle.
+  void who_just_got_a_job_is_spared() {
+    for (const char* policy : {"umol-score", "umol-beta"}) {
+      TestPool t(with(policy));
+      const MachineId good = t.join("good", 8, false), other = t.join("other", 8, false);
+      const auto report = [&] {
+        t.apply(MachineReported{good, true, 4 * kGiB, 0, 2, 0.25});
+        t.apply(MachineReported{other, true, kGiB / 16, 0, 1, 0.25});
+      };
+      const auto next = [&] { return t.machine_of(t.submit("ann")); };
+      report();
+      const JobId first = t.submit("ann");
+      CPPUNIT_ASSERT_EQUAL(good, t.machine_of(first));
+      CPPUNIT_ASSERT_EQUAL(other, next());
+      // Both are spared: the one with more work for its speed more.
+      CPPUNIT_ASSERT_EQUAL(good, next());
+      t.pass(90 * kSecond - 1);
+      report();
+      CPPUNIT_ASSERT_EQUAL(good, next());
+      t.pass(1);
+      report();
+      CPPUNIT_ASSERT_EQUAL(other, next());
+      t.end(first, EndReason::kOwner);
+      CPPUNIT_ASSERT_EQUAL(good, t.machine_of(first));  // it was spared no longer
+      t.pass(90 * kSecond);
+      report();
+      CPPUNIT_ASSERT_EQUAL(good, next());
+      // A new server does not know what another one placed.
+      t.apply(ServerStarted());
+      report();
+      CPPUNIT_ASSERT_EQUAL(good, next());
+    }
+  }
+
   void reasons_are_kept() {
     const auto reason = [](const std::string& policy, const std::string& prefer = "") {
       TestPool t(with(policy));
@@ -482,6 +626,12 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, whose owner stays away for 10 min more, by "
                                      "no past absence"),
                          reason("predicted"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("; machine curly, whose speed is not known, like that of all that fit"),
+        reason("fastest"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("; machine curly, which has the best index 241, load 0, 8 GiB of memory free"),
+        reason("umol-score"));
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, drawn at random"), reason("random"));
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly (preferred: 8192) idle for 200 s"),
                          reason("fifo-idle", "memory_mb"));
@@ -502,9 +652,10 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
 
   void an_unknown_one_is_refused() {
     CPPUNIT_ASSERT(make_machine_policy(with("nearest")) == nullptr);
-    CPPUNIT_ASSERT_EQUAL(std::string("machine_policy 'nearest' is not known; known: fifo-idle, "
-                                     "longest-free, best-fit, predicted, random"),
-                         problem_with(with("nearest")));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("machine_policy 'nearest' is not known; known: fifo-idle, longest-free, "
+                    "best-fit, fastest, predicted, umol-score, umol-beta, random"),
+        problem_with(with("nearest")));
     CPPUNIT_ASSERT_EQUAL(std::string("candidates must be positive"),
                          problem_with(with("best-fit", 0)));
   }
