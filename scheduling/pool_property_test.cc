@@ -213,6 +213,7 @@ class Player {
       if (pick(4) == 0) job.needs.hours = kWindows[pick(kWindows.size())].text;
       if (pick(8) == 0) job.earliest = t.now + (static_cast<Micros>(pick(8)) - 1) * 20 * kSecond;
       job.priority = static_cast<int32_t>(pick(3));
+      job.program = pick(3);
       job.retries = pick(3);
       if (pick(4) == 0) job.count = 1 + pick(7);
       job.after = dependences(s);
@@ -253,12 +254,8 @@ class Player {
                          kOffered[pick(std::size(kOffered))]};
   }
   MachineReported report_of(MachineId machine) {
-    return {machine,
-            pick(4) != 0,
-            uint64_t{pick(13)} << 28,
-            uint64_t{1 + pick(8)} << 28,
-            pick(4) / 2.0,
-            pick(4) / 4.0};
+    return {machine,       pick(4) != 0, uint64_t{pick(13)} << 28, uint64_t{1 + pick(8)} << 28,
+            pick(4) / 2.0, pick(4) / 4.0};
   }
   Event renewal() {
     Renewed r{a_machine(), pick(5) == 0, {}};
@@ -1114,6 +1111,8 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     s.users[0].usage = -1;                                   // must not be negative
     s.users[0].drawn = 1e300;                                // nothing added to it would count
     s.users[0].index = std::numeric_limits<int64_t>::min();  // has no positive counterpart
+    s.machines[0].speed = std::nan("");
+    s.programs.push_back({1, "x86_64", 0, 0});  // no runs
     s.users[0].placed = 1;
     s.users[0].placed_since = s.pool.now + 1;  // in the future
     // Of jobs that are yet to be submitted.
@@ -1125,7 +1124,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     s.machines.push_back({0, "x", "", "", 1, 1, 0, 0, MachineState::kBusy, 0});
     Pool restored{Parameters()};
     const auto complaints = restored.restore(s);
-    CPPUNIT_ASSERT_EQUAL(size_t{13}, complaints.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{15}, complaints.size());
     CPPUNIT_ASSERT(restored.job(job)->state == JobState::kWaiting);
     CPPUNIT_ASSERT(restored.job(job + 1)->state == JobState::kWaiting);
     CPPUNIT_ASSERT(restored.job(job + 2)->state == JobState::kPlaced);

@@ -40,7 +40,7 @@ struct ToText {
                 r.needs, r.priority, r.retries_left, r.evictions, r.share_priority,
                 r.share_priority_at, r.share_priority_step, r.generation, r.checkpoint_bytes,
                 r.submitted, r.changed, r.cpu_kept, r.cpu_lost, r.reason, r.refusals, r.not_before,
-                r.vain, r.has_started, r.earliest);
+                r.vain, r.has_started, r.earliest, r.program);
   }
   std::string operator()(const AttemptRecord& r) const {
     return line("attempt", r.key, r.machine, r.state, r.ended, r.reason, r.decided, r.started,
@@ -79,6 +79,10 @@ struct ToText {
   }
   std::string operator()(const AbsenceRecord& r) const {
     return line("absences", r.machine, r.absences);
+  }
+  std::string operator()(const ProgramRecord& r) const {
+    return line("program", r.program, r.architecture, r.speed, r.runs, r.log_cpu, r.last,
+                r.forgotten);
   }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick, r.now,
@@ -181,6 +185,14 @@ struct Writer {
     else
       books.relations[first] = r;
   }
+  void operator()(const ProgramRecord& r) const {
+    once("program " + std::to_string(r.program) + r.architecture + std::to_string(r.speed));
+    const std::tuple key(r.program, r.architecture, r.speed);
+    if (r.forgotten)
+      demand(books.programs.erase(key) == 1, "an unknown program was forgotten");
+    else
+      books.programs[key] = r;
+  }
   void operator()(const PoolRecord& r) const {
     once("pool");
     books.pool = r;
@@ -232,6 +244,7 @@ Snapshot Books::snapshot() const {
     if (!is_final(rows.at(id).state)) at_work.insert(rows.at(id).batch);
   }
   for (const auto& [first, relation] : relations) snapshot.relations.push_back(relation);
+  for (const auto& [key, program] : programs) snapshot.programs.push_back(program);
   for (const BatchId id : at_work) {
     if (batches.contains(id)) snapshot.batches.push_back(batches.at(id));
   }

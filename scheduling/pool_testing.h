@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Books {
   std::map<BatchId, BatchRecord> batches;
   std::map<JobId, RelationRecord> relations;  // by their first job
   std::map<MachineId, AbsenceRecord> absences;
+  std::map<std::tuple<uint64_t, std::string, int32_t>, ProgramRecord> programs;
   PoolRecord pool;
   std::optional<PolicyRecord> policy;
 };

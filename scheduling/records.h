@@ -46,6 +46,7 @@ struct JobRecord {
   uint32_t vain = 0;         // attempts in a row that were in vain (Pool::State::was_in_vain)
   bool has_started = false;  // an attempt of it has run
   Micros earliest = 0;       // not started before this instant, by its user's word
+  uint64_t program = 0;      // Submitted::Job::program
   bool operator==(const JobRecord&) const = default;
 };
 
@@ -203,6 +204,18 @@ struct RelationRecord {
   bool operator==(const RelationRecord&) const = default;
 };
 
+// The runs of a program on machines of one kind (books/program_book.h).
+struct ProgramRecord {
+  uint64_t program = 0;
+  std::string architecture;
+  int32_t speed = 0;  // of a core: 2^(speed / 8)
+  uint64_t runs = 0;
+  double log_cpu = 0;      // the mean of the natural logarithm of their CPU seconds
+  Micros last = 0;         // when the newest ended
+  bool forgotten = false;  // to be deleted
+  bool operator==(const ProgramRecord&) const = default;
+};
+
 // Counters of the pool. Ids are never reused, even after rows are pruned.
 struct PoolRecord {
   JobId next_job = 1;
@@ -226,9 +239,9 @@ struct PolicyRecord {
 // The k-th of the jobs that a record describes, 0 <= k < count.
 JobRecord one_of(const JobRecord& record, uint64_t k);
 
-using Record =
-    std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord, ChangeRecord,
-                 PoolRecord, BatchRecord, PolicyRecord, RelationRecord, AbsenceRecord>;
+using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord, UseRecord,
+                            ChangeRecord, PoolRecord, BatchRecord, PolicyRecord, RelationRecord,
+                            AbsenceRecord, ProgramRecord>;
 
 // Everything needed to rebuild the brain. May be omitted:
 // - final jobs, except those with a live attempt (removed, but not yet ended on its
@@ -246,6 +259,7 @@ struct Snapshot {
   std::optional<PolicyRecord> policy = std::nullopt;  // none was stored: as the settings say
   std::vector<RelationRecord> relations;
   std::vector<AbsenceRecord> absences;
+  std::vector<ProgramRecord> programs;
   // The highest ids in any row; counters never fall below them.
   JobId last_job = 0;
   BatchId last_batch = 0;

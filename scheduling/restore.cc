@@ -37,6 +37,7 @@ class Restorer {
       if (!s_.machines.restore(row))
         complain("what is known of the absences of machine " + std::to_string(row.machine) +
                  "'s owner is left out: it is damaged");
+    for (const ProgramRecord& row : rows_.programs) add_program(row);
     for (const BatchRecord& row : rows_.batches) add_batch(row);
     const auto earlier = [](const JobRecord& a, const JobRecord& b) { return a.id < b.id; };
     if (!std::is_sorted(rows_.jobs.begin(), rows_.jobs.end(), earlier))
@@ -68,10 +69,19 @@ class Restorer {
       complain(std::move(sentence));
   }
 
-  void add_machine(const MachineRecord& row) {
+  void add_machine(MachineRecord row) {
+    if (!(row.speed >= 0) || !std::isfinite(row.speed)) {
+      complain("machine " + std::to_string(row.id) + " had no valid speed: not known");
+      row.speed = 0;
+    }
     if (!s_.machines.restore(row))
       return complain("machine " + std::to_string(row.id) + " is left out: no valid id");
     last_machine_ = std::max(last_machine_, row.id);
+  }
+
+  void add_program(const ProgramRecord& row) {
+    if (!s_.programs.restore(row))
+      complain("runs of program " + std::to_string(row.program) + " are left out: no valid record");
   }
 
   // If the row is ignored, its jobs continue without the condition.

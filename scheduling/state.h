@@ -19,6 +19,7 @@
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/licence_book.h"
 #include "scheduling/books/machine_book.h"
+#include "scheduling/books/program_book.h"
 #include "scheduling/books/relation_book.h"
 #include "scheduling/fair_share.h"
 #include "scheduling/matching/matcher.h"
@@ -142,6 +143,7 @@ struct Pool::State {
   Changes changes;
   Deadlines due;  // attempts and machines: checked by TimePassed
   Ledger ledger;
+  ProgramBook programs;
   Policies policies;
   LicenceBook licences;
   HoursBook hours;

@@ -388,6 +388,10 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   JobRecord& record = job.record;
   job.last_end = end.ended;
   job.last_machine = attempt.machine->record.id;
+  // All of it ran here.
+  if (end.ended == EndReason::kDone && record.cpu_kept == 0 &&
+      attempt.record.resumed_generation == 0)
+    programs.note_run(record.program, attempt.machine->record, cost.used);
   record.cpu_kept += cost.kept;
   record.cpu_lost += cost.lost;
   jobs.touch(job);

@@ -104,10 +104,13 @@ void fields(A& a, Submitted& e) {
                                       [](auto& job) { return !job.needs.prefer.empty(); });
   const bool has_resources = std::any_of(e.jobs.begin(), e.jobs.end(),
                                          [](auto& job) { return !job.needs.resources.empty(); });
+  const bool has_program =
+      std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) { return job.program != 0; });
   const bool has_times = std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) {
     return !job.needs.hours.empty() || job.earliest != 0;
   });
-  const bool has_at_most = e.at_most > 0 || has_times;
+  const bool has_times_or_program = has_times || has_program;
+  const bool has_at_most = e.at_most > 0 || has_times_or_program;
   const bool has_last = has_relations || has_prefer || has_resources || has_at_most;
   const bool has_later = has_require || has_last;
   a.tail(e.stop_when.is_set() || has_platforms || has_later, [&] {
@@ -130,11 +133,14 @@ void fields(A& a, Submitted& e) {
     for (auto& job : e.jobs) a.field(job.needs.resources);
   });
   a.tail(has_at_most, [&] { a.field(e.at_most); });
-  a.tail(has_times, [&] {
+  a.tail(has_times_or_program, [&] {
     for (auto& job : e.jobs) {
       a.field(job.needs.hours);
       a.field(job.earliest);
     }
+  });
+  a.tail(has_program, [&] {
+    for (auto& job : e.jobs) a.field(job.program);
   });
 }
 template <typename A>

@@ -30,6 +30,7 @@ class EventCodecTest : public CppUnit::TestFixture {
     event.at_most = 11;
     event.jobs[0].needs.hours = "sat, sun";
     event.jobs[0].earliest = 12;
+    event.jobs[0].program = 12;
     const Event decoded = decode_event(Event(event).index(), encode_event(event));
     const auto& got = std::get<Submitted>(decoded);
     CPPUNIT_ASSERT_EQUAL(BatchId{7}, got.batch);
@@ -42,6 +43,13 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(got.jobs[0].after == event.jobs[0].after);
     CPPUNIT_ASSERT(got.on_never == OnNever::kRemove);
     CPPUNIT_ASSERT_EQUAL(Micros{12}, got.jobs[0].earliest);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{11}, got.at_most);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{12}, got.jobs[0].program);
+    // As it was stored before jobs had programs.
+    const std::string bytes = encode_event(event);
+    const Event older = decode_event(Event(event).index(), bytes.substr(0, bytes.size() - 8));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, std::get<Submitted>(older).jobs.at(0).program);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{11}, std::get<Submitted>(older).at_most);
   }
 
   void every_kind_survives() {
@@ -62,7 +70,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                           b,
                           a,
                           {{{a, b}, After(b % 5)}, {}},
-                          c}},
+                          c,
+                          flag ? a : 0}},
                         {a, b, text},
                         OnNever(b % 3),
                         a},
@@ -163,18 +172,17 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLimits)).choice == without_limits);
     CPPUNIT_ASSERT(std::get<PolicySet>(of(set, kLast - (kRests - kLimits))).choice == as_before);
     for (const size_t attempts : {0, 3}) {
-      Anchored anchor{
-          p,
-          {{.machine = 1,
-            .away = true,
-            .away_since = 7,
-            .promised = 6,
-            .owner_seen = true,
-            .load = 0.5,
-            .granted = 8}},
-          {},
-          {},
-          {}};
+      Anchored anchor{p,
+                      {{.machine = 1,
+                        .away = true,
+                        .away_since = 7,
+                        .promised = 6,
+                        .owner_seen = true,
+                        .load = 0.5,
+                        .granted = 8}},
+                      {},
+                      {},
+                      {}};
       for (size_t i = 0; i < attempts; ++i) anchor.attempts.push_back({i, 1, 2, 3, 4, 5, 6});
       const size_t last = kLoad + kSeen + kPromised + kLast + attempts * kUse;
       const size_t use = last + kAway + attempts * kUse;

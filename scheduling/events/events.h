@@ -26,6 +26,8 @@ struct Submitted {
     // from PoolRecord::next_job. What is not live counts as met. No cycles.
     std::vector<Dependence> after = {};
     Micros earliest = 0;  // not started before this instant; 0: at any time
+    // What it runs: the same number for jobs that run the same program; 0: not known.
+    uint64_t program = 0;
     bool operator==(const Job&) const = default;
   };
   BatchId batch = 0;  // from an earlier BatchOpened

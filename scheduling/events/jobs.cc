@@ -32,6 +32,7 @@ void Pool::State::on(const Submitted& event) {
     record.user = event.user;
     record.submit_host = event.submit_host;
     record.needs = wanted.needs;
+    record.program = wanted.program;
     record.priority = wanted.priority;
     record.retries_left = wanted.retries;
     record.earliest = wanted.earliest;

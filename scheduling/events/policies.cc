@@ -24,7 +24,7 @@ void Pool::State::adopt(const PolicyRecord& stored) {
   ledger.set_throttle(parameters.throttle, parameters.throttle_span);
   ledger.set_limit(parameters.most_per_user);
   machines.set_limits(parameters.most_per_machine);
-  policies = make_policies(parameters, ledger);
+  policies = make_policies(parameters, ledger, programs);
   jobs.follow(parameters);
 }
 

@@ -13,12 +13,15 @@ namespace {
 
 struct Entry {
   const char* name;
-  std::unique_ptr<MachinePolicy> (*make)();
+  std::unique_ptr<MachinePolicy> (*make)(const ProgramBook&);
 };
 
 template <typename Policy>
-std::unique_ptr<MachinePolicy> make() {
-  return std::make_unique<Policy>();
+std::unique_ptr<MachinePolicy> make(const ProgramBook& programs) {
+  if constexpr (std::is_constructible_v<Policy, const ProgramBook&>)
+    return std::make_unique<Policy>(programs);
+  else
+    return std::make_unique<Policy>();
 }
 
 // The default first.
@@ -31,9 +34,10 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-std::unique_ptr<MachinePolicy> make_machine_policy(const PolicyChoice& choice) {
+std::unique_ptr<MachinePolicy> make_machine_policy(const PolicyChoice& choice,
+                                                   const ProgramBook& programs) {
   for (const Entry& entry : kEntries)
-    if (choice.machine_policy == entry.name) return entry.make();
+    if (choice.machine_policy == entry.name) return entry.make(programs);
   return nullptr;
 }
 

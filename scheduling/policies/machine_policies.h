@@ -11,8 +11,11 @@
 
 namespace sublet::scheduling {
 
-// The policy that the parameters name; null: it is not known.
-std::unique_ptr<MachinePolicy> make_machine_policy(const PolicyChoice& choice);
+class ProgramBook;
+
+// The policy that the parameters name; null: it is not known. `programs` lives as long.
+std::unique_ptr<MachinePolicy> make_machine_policy(const PolicyChoice& choice,
+                                                   const ProgramBook& programs);
 // The default first.
 std::vector<std::string> known_machine_policies();
 

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "scheduling/books/program_book.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -130,7 +131,7 @@ double kilobytes(const Known& m) {
 }
 double memory_index(double kb) { return kb > 200'000 ? 120 : kb < 5000 ? kb / 50 : 100 + kb / 1e4; }
 
-// "random" allows any, and has none.
+// "random" allows any, and has none; History has that of "fastest".
 std::map<std::string, Rule> rules() {
   std::map<std::string, Rule> rules;
   rules["fifo-idle"] = [](const Known&, const Requirements&, Micros) { return Smallest(0, 0); };
@@ -140,9 +141,6 @@ std::map<std::string, Rule> rules() {
   rules["best-fit"] = [](const Known& m, const Requirements& needs, Micros) {
     return Smallest(m.cores_left() - std::max<int64_t>(needs.cores, 1),
                     std::max<int64_t>(m.memory_left(), 0) - static_cast<int64_t>(needs.memory));
-  };
-  rules["fastest"] = [](const Known& m, const Requirements&, Micros) {
-    return Smallest(-m.speed, 0);
   };
   rules["umol-score"] = [](const Known& m, const Requirements&, Micros now) {
     const double load = m.speed == 0 ? m.load : m.load / m.speed, kb = kilobytes(m);
@@ -211,6 +209,7 @@ class History {
     job.needs.memory = bits / 4 % 5 * (kGiB / 2);
     if (bits / 32 % 3 == 0) job.needs.os = bits / 128 % 2 ? "linux" : "plan9";
     job.count = 1 + bits / 256 % 3;
+    job.program = bits / 4096 % 3;
     job.needs.prefer = kPreferences[bits / 1024 % kPreferences.size()].text;
     see(t_.apply(Submitted{1, "ann", "desk", {job}}));
   }
@@ -226,9 +225,42 @@ class History {
     m.memory_taken -= needs.memory;
     --m.running;
     m.granted = 0;
+    const Micros cpu = kCpu[which / 512 % 4];
+    learn(t_.record(id), m, done, cpu);
     std::erase(idle_, machine);
     if (m.is_idle()) idle_.push_back(machine);
-    see(t_.end(id, done ? EndReason::kDone : EndReason::kOwner, 7 * kSecond, 3 * kSecond));
+    see(t_.end(id, done ? EndReason::kDone : EndReason::kOwner, cpu, cpu / 2));
+  }
+
+  static constexpr Micros kCpu[] = {kSecond / 2, kSecond, 7 * kSecond, 100 * kSecond};
+
+  // A whole run of a program.
+  struct Run {
+    uint64_t program;
+    int64_t kind;  // of machine, by its speed
+    double log_cpu;
+  };
+  static int64_t kind_of(const Known& m) { return std::lround(8 * std::log2(m.speed)); }
+  void learn(const JobRecord& job, const Known& m, bool done, Micros cpu) {
+    const bool is_first = in_part_.insert(job.id).second;
+    if (done && is_first && job.program != 0 && m.speed > 0 && cpu >= kSecond)
+      runs_.push_back({job.program, kind_of(m), std::log(static_cast<double>(cpu) / 1e6)});
+  }
+  // The logarithm of the CPU time that the program is expected to take; of no known run, that of
+  // any program.
+  double log_expected(uint64_t program, const Known& m) const {
+    if (m.speed == 0) return 1e300;
+    double runs = 0, work = 0, here = 0, sum = 0;
+    for (const Run& run : runs_) {
+      if (run.program != program) continue;
+      ++runs;
+      work += run.log_cpu + static_cast<double>(run.kind) / 8 * std::log(2.0);
+      if (run.kind != kind_of(m)) continue;
+      ++here;
+      sum += run.log_cpu;
+    }
+    if (runs == 0) return -std::log(m.speed);
+    return (sum + 4 * (work / runs - std::log(m.speed))) / (here + 4);
   }
 
   static constexpr uint64_t kMiB = 1 << 20;
@@ -257,7 +289,7 @@ class History {
     for (const Decision& decision : outcome.decisions) {
       const auto& start = std::get<StartAttempt>(decision);
       const Requirements& needs = t_.record(start.key.job).needs;
-      check_choice(start.machine, needs);
+      check_choice(start.machine, needs, t_.record(start.key.job).program);
       Known& m = machines_.at(start.machine);
       m.cores_taken += std::max(needs.cores, 1u);
       m.memory_taken += needs.memory;
@@ -269,7 +301,7 @@ class History {
     RC_ASSERT(t_.pool.idle() == idle_);
   }
 
-  void check_choice(MachineId chosen, const Requirements& needs) const {
+  void check_choice(MachineId chosen, const Requirements& needs, uint64_t program) const {
     const auto preference = [&](MachineId id) {
       const auto same = [&](const Preference& p) { return p.text == needs.prefer; };
       return std::find_if(kPreferences.begin(), kPreferences.end(), same)
@@ -285,6 +317,13 @@ class History {
     RC_ASSERT(place != fitting.end());
     // Of more machines, some are compared only.
     if (policy_ != "fifo-idle" && idle_.size() > candidates_) return;
+    if (policy_ == "fastest") {
+      double least = 1e300;
+      for (const MachineId id : fitting)
+        least = std::min(least, log_expected(program, machines_.at(id)));
+      RC_ASSERT(log_expected(program, machines_.at(chosen)) <= least + 1e-9);
+      return;
+    }
     const auto rules_known = rules();
     const auto rule = rules_known.find(policy_);
     if (rule == rules_known.end()) return;
@@ -301,6 +340,8 @@ class History {
   std::map<MachineId, Known> machines_;
   std::vector<MachineId> idle_;
   std::set<JobId> live_;
+  std::set<JobId> in_part_;  // an attempt of them has ended
+  std::vector<Run> runs_;
 };
 
 class MachinePoliciesTest : public CppUnit::TestFixture {
@@ -323,7 +364,8 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
 
   void each_has_a_rule() {
     for (const std::string& policy : known_machine_policies())
-      CPPUNIT_ASSERT_MESSAGE(policy, policy == "random" || rules().contains(policy));
+      CPPUNIT_ASSERT_MESSAGE(policy,
+                             policy == "random" || policy == "fastest" || rules().contains(policy));
   }
 
   void the_chosen_is_the_best() {
@@ -651,7 +693,8 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
   }
 
   void an_unknown_one_is_refused() {
-    CPPUNIT_ASSERT(make_machine_policy(with("nearest")) == nullptr);
+    Changes changes;
+    CPPUNIT_ASSERT(make_machine_policy(with("nearest"), ProgramBook(changes)) == nullptr);
     CPPUNIT_ASSERT_EQUAL(
         std::string("machine_policy 'nearest' is not known; known: fifo-idle, longest-free, "
                     "best-fit, fastest, predicted, umol-score, umol-beta, random"),

@@ -6,8 +6,9 @@
 
 namespace sublet::scheduling {
 
-Policies make_policies(const Parameters& parameters, const Ledger& ledger) {
-  return {make_job_policy(parameters, ledger), make_machine_policy(parameters),
+Policies make_policies(const Parameters& parameters, const Ledger& ledger,
+                       const ProgramBook& programs) {
+  return {make_job_policy(parameters, ledger), make_machine_policy(parameters, programs),
           make_victim_policy(parameters, ledger), parameters.candidates, parameters.wide_wait};
 }
 

@@ -11,6 +11,8 @@
 
 namespace sublet::scheduling {
 
+class ProgramBook;
+
 struct Policies {
   std::unique_ptr<JobPolicy> job;
   std::unique_ptr<MachinePolicy> machine;
@@ -21,8 +23,9 @@ struct Policies {
     return job->wants_indices() || (victim != nullptr && victim->wants_indices());
   }
 };
-// Those that the parameters name, all of which are known. `ledger` lives as long.
-Policies make_policies(const Parameters& parameters, const Ledger& ledger);
+// Those that the parameters name, all of which are known. The books live as long.
+Policies make_policies(const Parameters& parameters, const Ledger& ledger,
+                       const ProgramBook& programs);
 
 }  // namespace sublet::scheduling
 

@@ -30,12 +30,13 @@ bool all_nothing(const Members&... members) {
 
 // Does not compile unless it names every member.
 bool Changes::empty() const {
-  const auto& [a, b, c, absences, d, e, f, g, relations, with_pool, record, policy, h, i, j, k, l,
-               m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a, before_b,
-               before_c, history, moved, feeds] = *this;
-  return !with_pool && all_nothing(a, b, c, absences, d, e, f, g, relations, record, policy, h, i,
-                                   j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a,
-                                   quotas_b, before_a, before_b, before_c, history, moved, feeds);
+  const auto& [a, b, c, absences, d, e, f, g, relations, programs, with_pool, record, policy, h, i,
+               j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a,
+               before_b, before_c, history, moved, feeds] = *this;
+  return !with_pool &&
+         all_nothing(a, b, c, absences, d, e, f, g, relations, programs, record, policy, h, i, j, k,
+                     l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a,
+                     before_b, before_c, history, moved, feeds);
 }
 
 void Changes::add(const scheduling::Record& record) {
@@ -53,6 +54,8 @@ void Changes::add(const scheduling::Record& record) {
         if constexpr (std::is_same_v<T, BatchRecord>) stops[r.id] = r;
         if constexpr (std::is_same_v<T, PolicyRecord>) policy = r;
         if constexpr (std::is_same_v<T, RelationRecord>) relations[r.jobs.first] = r;
+        if constexpr (std::is_same_v<T, ProgramRecord>)
+          programs[{r.program, r.architecture, r.speed}] = r;
         if constexpr (std::is_same_v<T, PoolRecord>) {
           has_pool = true;
           pool = r;

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "job/file_place.h"
@@ -179,6 +180,8 @@ struct Changes {
   std::vector<scheduling::ChangeRecord> changes;
   std::map<BatchId, scheduling::BatchRecord> stops;
   std::map<JobId, scheduling::RelationRecord> relations;  // by their first job
+  // By program, architecture and speed.
+  std::map<std::tuple<uint64_t, std::string, int32_t>, scheduling::ProgramRecord> programs;
   bool has_pool = false;
   scheduling::PoolRecord pool;
   std::optional<scheduling::PolicyRecord> policy;

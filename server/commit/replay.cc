@@ -80,6 +80,8 @@ Books::Books(const Snapshot& snapshot) : pool(snapshot.pool), policy(snapshot.po
   for (const auto& row : snapshot.attempts) attempts[row.key] = row;
   for (const auto& row : snapshot.batches) batches[row.id] = row;
   for (const auto& row : snapshot.relations) relations[row.jobs.first] = row;
+  for (const auto& row : snapshot.programs)
+    programs[{row.program, row.architecture, row.speed}] = row;
 }
 
 void Books::write(const Outcome& outcome) {
@@ -99,6 +101,12 @@ void Books::write(const Outcome& outcome) {
               relations.erase(r.jobs.first);
             else
               relations[r.jobs.first] = r;
+          }
+          if constexpr (std::is_same_v<T, ProgramRecord>) {
+            if (r.forgotten)
+              programs.erase({r.program, r.architecture, r.speed});
+            else
+              programs[{r.program, r.architecture, r.speed}] = r;
           }
           if constexpr (std::is_same_v<T, JobRecord>) {
             jobs[r.id] = r;
@@ -145,6 +153,10 @@ std::string Books::difference(const Books& other) const {
     });
   if (name.empty())
     name = differing(relations, other.relations, numbered("what waits for others from job "));
+  if (name.empty())
+    name = differing(programs, other.programs, [](const auto& key) {
+      return "the runs of program " + std::to_string(std::get<0>(key));
+    });
   for (const auto& [id, row] : other.batches) {
     const auto own = batches.find(id);
     if (name.empty() && (own == batches.end() || !(own->second == row)))

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "scheduling/records.h"
 
@@ -26,6 +27,8 @@ struct Books {
   std::map<scheduling::AttemptKey, scheduling::AttemptRecord> attempts;
   std::map<scheduling::BatchId, scheduling::BatchRecord> batches;     // with live jobs
   std::map<scheduling::JobId, scheduling::RelationRecord> relations;  // by their first job
+  // By program, architecture and speed.
+  std::map<std::tuple<uint64_t, std::string, int32_t>, scheduling::ProgramRecord> programs;
 
   Books() = default;
   explicit Books(const scheduling::Snapshot& snapshot);

@@ -40,11 +40,15 @@ void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& change
   }
 }
 
-// Consecutive jobs that are equal for the brain become one entry, whatever they run: a
-// list of commands is stored like an array.
+// Jobs of so many entries say what they run.
+constexpr size_t kEntriesWithPrograms = 64;
+
+// Consecutive jobs that are equal for the brain become one entry. From some entries on that holds
+// whatever they run: a long list of commands is stored like an array.
 void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
   for (const auto& range : specs) {
     scheduling::Submitted::Job job = brain_job(range.spec);
+    if (event.jobs.size() < kEntriesWithPrograms) job.program = program_of(range.spec, event.user);
     if (!event.jobs.empty()) {
       scheduling::Submitted::Job& last = event.jobs.back();
       job.count = last.count;

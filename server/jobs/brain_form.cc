@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/hash.h"
 #include "job/state.h"
 #include "rules/hours.h"
 #include "scheduling/matching/machine_words.h"
@@ -46,6 +47,22 @@ std::vector<scheduling::Dependence> brain_form(const Dependences& waits_for) {
 }
 
 }  // namespace
+
+// From the first octets of a digest. The database stores numbers below 2^63.
+uint64_t program_of(const JobDescription& job, const std::string& user) {
+  Hasher hasher;
+  const auto add = [&](const std::string& text) { hasher.update(text.c_str(), text.size() + 1); };
+  add(user);
+  add(job.program);
+  for (const auto& [platform, program] : std::set(job.programs.begin(), job.programs.end())) {
+    add(platform);
+    add(program);
+  }
+  const Digest digest = hasher.finish();
+  uint64_t number = 0;
+  for (size_t i = 0; i < 8; ++i) number = number << 8 | digest[i];
+  return std::max<uint64_t>(number >> 1, 1);
+}
 
 scheduling::Submitted::Job brain_job(const JobDescription& job) {
   scheduling::Submitted::Job out;

@@ -22,6 +22,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_discarded_batch_is_gone);
   CPPUNIT_TEST(others_cannot_touch_a_batch);
   CPPUNIT_TEST(an_array_is_one_record);
+  CPPUNIT_TEST(neighbours_of_many_programs_are_kept_together_in_the_end);
   CPPUNIT_TEST(neighbours_with_equal_needs_are_kept_together);
   CPPUNIT_TEST(too_many_are_refused);
   CPPUNIT_TEST(a_repeated_control_gets_its_first_answer);
@@ -212,12 +213,30 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(500u, archive_->job(range.first + 500)->job.index);
   }
 
-  // Jobs that differ only in what they run are one record, but are listed one by one.
+  // Each is what its runs are learnt for, as long as the batch has few.
+  void neighbours_of_many_programs_are_kept_together_in_the_end() {
+    const BatchId batch = open();
+    std::vector<SpecRange> specs(100, job());
+    for (size_t i = 0; i < specs.size(); ++i) specs[i].spec.program = std::to_string(i);
+    jobs_->append(ann_, batch, 0, specs);
+    jobs_->commit_batch(ann_, random_bytes(16), batch);
+    JobQuery query;
+    query.batch = batch;
+    const auto records = archive_->runs(query, 0, 100).rows;
+    CPPUNIT_ASSERT_EQUAL(size_t{65}, records.size());
+    CPPUNIT_ASSERT(records[0].job.program != records[1].job.program);
+    CPPUNIT_ASSERT(records[63].job.program != 0);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, records[64].job.program);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{36}, records[64].job.count);
+  }
+
+  // Jobs of one program that differ only in its arguments are one record, but are listed one by
+  // one.
   void neighbours_with_equal_needs_are_kept_together() {
     const BatchId batch = open();
     std::vector<SpecRange> specs(6, job());
     for (size_t i = 0; i < specs.size(); ++i)
-      specs[i].spec.name = specs[i].spec.program = std::string(1, static_cast<char>('a' + i));
+      specs[i].spec.arguments = {specs[i].spec.name = std::string(1, static_cast<char>('a' + i))};
     specs[2].count = 10;
     specs[5].spec.retries = 1;
     jobs_->append(ann_, batch, 0, {specs[0], specs[1], specs[2]});
@@ -242,7 +261,7 @@ class JobServiceTest : public testing::ServicesFixture {
         const JobPage page = jobs_->list(ann_, query, after, limit);
         for (const auto& row : page.rows) {
           CPPUNIT_ASSERT_EQUAL(row.job.id - first, JobId{row.job.index});
-          CPPUNIT_ASSERT_EQUAL(row.name, archive_->spec(row.job.id)->program);
+          CPPUNIT_ASSERT_EQUAL(row.name, archive_->spec(row.job.id)->arguments.at(0));
           jobs += row.name;
         }
         if ((after = page.next) == 0) break;

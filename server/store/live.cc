@@ -89,6 +89,7 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
   std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
   load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
+  load_rows(sql, tables::kPrograms, {"programs"}, damage, &snapshot.programs);
   load_relations(sql, damage, &snapshot.relations);
   return snapshot;
 }

@@ -80,8 +80,8 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column failure text not null default ''",
           "alter table machines add column rests_until bigint not null default 0",
       },
-      // 13: local time, when jobs may be started, what was charged at renewals, and how fast
-      // machines are.
+      // 13: local time, when jobs may be started, what was charged at renewals, how fast machines
+      // are, and which program a job runs.
       {
           "alter table pool add column utc_offset integer not null default 0",
           "alter table jobs add column hours text not null default ''",
@@ -95,6 +95,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column unstarted_first bigint not null default 0",
           "alter table machines add column unstarted_second bigint not null default 0",
           "alter table machines add column speed double precision not null default 0",
+          "alter table jobs add column program bigint not null default 0",
       },
   };
   return kSteps;

@@ -201,7 +201,8 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(snapshot.machines.at(0).failures == scheduling::MachineFailures());
   }
 
-  // Local time is told by the server's next start; jobs may be started at any time.
+  // Local time is told by the server's next start; jobs may be started at any time. Speeds of
+  // machines and programs of jobs are not known.
   void nothing_of_layout_12_is_lost() {
     make(12);
     SqlStore store(path());
@@ -213,10 +214,12 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(JobId{7}, snapshot.pool.next_job);
     CPPUNIT_ASSERT_EQUAL(size_t{4}, snapshot.jobs.size());
     for (const auto& job : snapshot.jobs)
-      CPPUNIT_ASSERT(job.needs.hours.empty() && job.earliest == 0);
+      CPPUNIT_ASSERT(job.needs.hours.empty() && job.earliest == 0 && job.program == 0);
     // Attempts were charged at each tick.
     CPPUNIT_ASSERT_EQUAL(rows(path(), "select last_tick from pool"),
                          rows(path(), "select charged_until from attempts where state <> 5"));
+    CPPUNIT_ASSERT_EQUAL(0.0, snapshot.machines.at(0).speed);
+    CPPUNIT_ASSERT(snapshot.programs.empty());
   }
 
   void nothing_of_layout_9_is_lost() {

@@ -131,6 +131,7 @@ struct SqlStore::Session {
   Writer<BatchRow> batches{tables::kBatches};
   Writer<scheduling::BatchRecord> stops{tables::kStops};
   Writer<RelationRow> relations{tables::kRelations};
+  Writer<scheduling::ProgramRecord> programs{tables::kPrograms};
   Writer<PartRow> parts{tables::kParts};
   Writer<SpecRow> specs{tables::kSpecs};
   Writer<scheduling::JobRecord> jobs{tables::kJobs};
@@ -162,6 +163,9 @@ struct SqlStore::Session {
       ">= 3"};
 
   Statement<JobId> drop_relation{"delete from relations where job = :job"};
+  Statement<uint64_t, std::string, int32_t> drop_program{
+      "delete from programs where program = :program and architecture = :architecture and speed = "
+      ":speed"};
 
   std::vector<Bulk*> in_order() {
     return {&pool,        &policy,        &users,        &machines,
@@ -172,7 +176,8 @@ struct SqlStore::Session {
             &count_in,    &files,         &contents,     &removed_outputs,
             &requests,    &events,        &drop_batch,   &drop_parts,
             &count_out,   &drop_file,     &drop_content, &count_file,
-            &relations,   &drop_relation, &feeds,        &absences};
+            &relations,   &drop_relation, &feeds,        &absences,
+            &programs,    &drop_program};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk) const;
@@ -251,6 +256,8 @@ void SqlStore::Session::add(const Changes& c) {
     drop_content.add(id);
   for (const auto& [first, relation] : c.relations)
     relation.over ? drop_relation.add(first) : relations.add(row_of(relation));
+  for (const auto& [key, p] : c.programs)
+    p.forgotten ? drop_program.add(p.program, p.architecture, p.speed) : programs.add(p);
   for (const auto& f : c.counted_files) count_file.add(f.file, f.key.job, f.key.attempt);
 }
 

@@ -108,8 +108,12 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.relations[17] = relation();
     c.relations[23] = {{23, 1}, scheduling::OnNever::kHold, {{{17, 6}, After::kEnded}}, 0, {},
                        true};
+    c.machines[5].speed = 2.5;
+    c.programs[{7, "x86_64", -3}] = program();
+    c.programs[{8, "x86_64", 0}] = {8, "x86_64", 0, 1, 0, 0, true};
     return c;
   }
+  static scheduling::ProgramRecord program() { return {7, "x86_64", -3, 5, 1.5, 99}; }
   static RelationRecord relation() {
     return {
         {17, 6}, scheduling::OnNever::kRemove, {{{1, 9}, After::kDone}, {{12, 1}, After::kStarted}},
@@ -136,6 +140,9 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(17.25, s.users.at(0).charges);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1} << 40, s.machines.at(0).memory);
     CPPUNIT_ASSERT_EQUAL(std::string("1 3on6"), s.absences.at(0).absences);
+    CPPUNIT_ASSERT_EQUAL(2.5, s.machines.at(0).speed);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, s.programs.size());
+    CPPUNIT_ASSERT(s.programs.at(0) == program());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, s.relations.size());
     CPPUNIT_ASSERT(s.relations.at(0) == relation());
     const BatchRecord batch = s.batches.at(0);

@@ -19,6 +19,7 @@ using scheduling::MachineState;
 using scheduling::OnNever;
 using scheduling::PolicyChoice;
 using scheduling::PoolRecord;
+using scheduling::ProgramRecord;
 using scheduling::Requirements;
 using scheduling::StopWhen;
 using scheduling::UseRecord;
@@ -176,6 +177,17 @@ constinit const TableOf<BatchRecord> kStops = {
     },
 };
 
+constinit const TableOf<ProgramRecord> kPrograms = {
+    "programs",
+    Storage::kByKey,
+    {
+        key<&ProgramRecord::program>("program"), key<&ProgramRecord::architecture>("architecture"),
+        key<&ProgramRecord::speed>("speed"), column<&ProgramRecord::runs>("runs"),
+        column<&ProgramRecord::log_cpu>("log_cpu"), column<&ProgramRecord::last>("last"),
+        no_column<&ProgramRecord::forgotten>("forgotten"),  // such a row is deleted
+    },
+};
+
 constinit const TableOf<RelationRow> kRelations = {
     "relations",
     Storage::kByKey,
@@ -251,6 +263,7 @@ constinit const TableOf<JobRecord> kJobs = {
         column<&JobRecord::needs, &Requirements::resources>("resources"),
         column<&JobRecord::needs, &Requirements::hours>("hours"),
         column<&JobRecord::earliest>("earliest"),
+        column<&JobRecord::program>("program"),
     },
     {
         // Includes `attempts`, so that jobs still without an attempt need no table lookup.
@@ -499,10 +512,11 @@ constinit const TableOf<EventRow> kEvents = {
 
 std::span<const Table* const> all() {
   static constexpr const Table* kAll[] = {
-      &kPool,     &kUsers,    &kMachines, &kCredentials,    &kBatches,   &kStops,       &kParts,
-      &kSpecs,    &kJobs,     &kAttempts, &kEnds,           &kUses,      &kSpent,       &kChanges,
-      &kFiles,    &kContents, &kSpoolUse, &kRemovedOutputs, &kMembers,   &kInvitations, &kQuotas,
-      &kRequests, &kEvents,   &kPoolId,   &kPolicy,         &kRelations, &kFeeds,       &kAbsences};
+      &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
+      &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
+      &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
+      &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId,
+      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms};
   return kAll;
 }
 

@@ -70,6 +70,7 @@ extern const TableOf<scheduling::AbsenceRecord> kAbsences;
 extern const TableOf<CredentialRow> kCredentials;
 extern const TableOf<BatchRow> kBatches;
 extern const TableOf<scheduling::BatchRecord> kStops;
+extern const TableOf<scheduling::ProgramRecord> kPrograms;
 extern const TableOf<RelationRow> kRelations;
 extern const TableOf<PartRow> kParts;
 extern const TableOf<SpecRow> kSpecs;

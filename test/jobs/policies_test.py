@@ -133,6 +133,62 @@ class Policies(unittest.TestCase):
             with open(gate, "w"):
                 pass
 
+    def test_the_fastest_machine_is_chosen(self):
+        """For its program, when one has run. A number in a file stands in for what two of the
+        clients would measure (below their setting `root`, as for device files); the third one
+        measures. A restarted server knows the speeds and the runs."""
+        with harness.Pool() as pool:
+            pool.start_server(["scheduling.machines=fastest"])
+
+            def root(speed):
+                folder = os.path.join(pool.folder, "root-%g" % speed)
+                os.makedirs(folder)
+                with open(os.path.join(folder, "speed"), "w") as file:
+                    file.write("%g\n" % speed)
+                return ["--set", "root=" + folder]
+            pool.client("slow", slots=2, extra=root(1)).start()
+            pool.wait_machines(1)
+            pool.client("fast", extra=root(2.5)).start()
+            pool.wait_machines(2)
+
+            def speeds():
+                return {machine["name"]: machine["speed"] for machine in pool.machines()}
+            self.assertEqual(speeds(), {"slow": 1, "fast": 2.5})
+            self.assertRegex(pool.run("machines")[1], r"SPEED.*\n.* 1\.00 .*\n.* 2\.50 ")
+            gate = os.path.join(pool.folder, "gate")
+            waiting = "import os, time\nwhile not os.path.exists(%r): time.sleep(0.02)"
+
+            def why_next(number):
+                job, = pool.submit("--", sys.executable, "-c", waiting % (gate + str(number)))
+                pool.wait_state(job, "running")
+                return job, pool.run("why", job)[1]
+
+            def open_gate(number, *jobs):
+                with open(gate + str(number), "w"):
+                    pass
+                for job in jobs:
+                    pool.wait_state(job, "done")
+            first, why = why_next(1)
+            self.assertIn("; machine fast, which is the fastest: speed 2.5", why)
+            second, why = why_next(1)
+            self.assertIn("; machine slow, which is the fastest: speed 1", why)
+            open_gate(1, first, second)
+            busy, = pool.submit("--", sys.executable, "-c",
+                                "import time\nwhile time.process_time() < 1.2: pass")
+            pool.wait_state(busy, "done")
+            self.assertEqual(pool.attempts(busy)[0]["machine_name"], "fast")
+            pool.stop_server()
+            pool.start_server(["scheduling.machines=fastest"])
+            pool.wait_machines(2)
+            self.assertEqual(speeds(), {"slow": 1, "fast": 2.5})
+            for machine, runs in (("fast", "1 run on such machines and 0 on others; speed 2.5"),
+                                  ("slow", "0 runs on such machines and 1 on others; speed 1")):
+                self.assertRegex(why_next(2)[1], "; machine %s, which is the fastest for its "
+                                 r"program: \d.* CPU s expected by %s" % (machine, runs))
+            open_gate(2)
+            pool.client("curly").start()
+            harness.wait_for(lambda: speeds().get("curly", 0) > 0, "a client to measure its speed")
+
     def test_a_job_prefers_machines(self):
         """Under fifo-idle, which takes the one that joined first; where its value is not known comes
         last. What is no number is refused."""

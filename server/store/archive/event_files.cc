@@ -96,6 +96,7 @@ void copy_head(soci::session& from, soci::session& to) {
   copy_rows(from, tables::kJobs, live_jobs(), to);
   copy_rows(from, tables::kAttempts, live_attempts(), to);
   copy_rows(from, tables::kStops, live_stops(), to);
+  copy_rows(from, tables::kPrograms, {"programs"}, to);
   copy_rows(from, tables::kRelations, live_relations(), to);
   transaction.commit();
 }
