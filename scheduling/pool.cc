@@ -46,9 +46,11 @@ Outcome Pool::apply(const Event& event, Micros now) {
 
 std::optional<Micros> Pool::next_deadline() const {
   std::optional<Micros> soonest;
+  std::optional<Micros> indices_due;
+  if (const Micros due = state_->changes.counters().indices_due; due != 0) indices_due = due;
   for (const std::optional<Micros> due :
        {state_->due.next(), state_->jobs.next_end_of_wait(), state_->ledger.next_span_end(),
-        state_->hours.next_change()})
+        state_->hours.next_change(), indices_due})
     if (due && (!soonest || *due < *soonest)) soonest = due;
   return soonest;
 }

@@ -86,7 +86,7 @@ struct ToText {
   }
   std::string operator()(const PoolRecord& r) const {
     return line("pool", r.next_job, r.next_batch, r.next_machine, r.next_change, r.last_tick, r.now,
-                r.utc_offset);
+                r.utc_offset, r.indices_due);
   }
   std::string operator()(const PolicyRecord& r) const {
     const PolicyChoice& c = r.choice;

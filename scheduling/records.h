@@ -225,6 +225,9 @@ struct PoolRecord {
   Micros last_tick = 0;
   Micros now = 0;          // the newest instant the brain has seen
   int32_t utc_offset = 0;  // of the server's local time, seconds east of UTC
+  // When the up-down indices are updated for capacity that has appeared, if no tick comes before;
+  // 0: none has appeared (Pool::State::note_capacity).
+  Micros indices_due = 0;
   bool operator==(const PoolRecord&) const = default;
 };
 

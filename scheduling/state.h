@@ -127,6 +127,10 @@ struct Pool::State {
   void note_growth_of_alike(const JobRange& alike, JobId grown, uint64_t memory);
 
   // ---- policies ----
+  // Capacity has appeared: a machine's owner has left, or an attempt has ended. The up-down indices
+  // are updated for it at the next poll, with whatever else appears before.
+  void note_capacity();
+  void update_indices();
   // Those of the choice are in force from now on: what waits is queued anew. `by`: as in the
   // record. O(n log n) in the number of waiting records, of which none changes.
   void switch_policies(const PolicyChoice& choice, const std::string& by);

@@ -44,6 +44,7 @@ class Changes {
   Micros tick();
   // Local time from now on.
   void set_utc_offset(int32_t seconds) { counters_.utc_offset = seconds; }
+  void set_indices_due(Micros due) { counters_.indices_due = due; }
 
   // The stored counters, and those to go on with: they are stored if they differ.
   void restore(const PoolRecord& stored, const PoolRecord& raised);

@@ -367,7 +367,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   }
   machines.note_slots(*ended.machine, true);
   if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
-  if (policies.want_indices()) ledger.update_indices();
+  note_capacity();
   changes.add(std::move(ended.record));
 }
 

@@ -21,7 +21,7 @@ void Pool::State::on(const MachineReported& event) {
   if (m->promised_to != nullptr && !keeps_room(*m) &&
       (m->running.empty() || !amounts_of(m->promised_to->record.needs).within(lent_by(*m))))
     matcher.promises().forget(*m);
-  if (appears && policies.want_indices()) ledger.update_indices();
+  if (appears) note_capacity();
 }
 
 void Pool::State::on(const MachineWithdrew& event) {

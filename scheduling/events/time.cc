@@ -22,10 +22,28 @@ void Pool::State::on(const Ticked& event) {
   // Who waits is known of now only: not of all the time of a stopped server.
   const Micros span = std::min(since_last, most_unseen());
   if (policies.job->keeps_balances()) ledger.note_held(span, parameters.floor);
+  update_indices();
+}
+
+// The source's coordinator polls its stations five times in a scheduling interval, and takes what
+// has appeared since the last time as one (Mutka, 4.2.1). An update concerns all users: so it is an
+// event of its own, and no decision waits for it.
+void Pool::State::note_capacity() {
+  if (!policies.want_indices() || changes.counters().indices_due != 0) return;
+  const Micros period = std::max<Micros>(1, parameters.tick / 5);
+  const Micros last_tick = changes.counters().last_tick;
+  const Micros polls = (changes.now() - last_tick) / period;
+  changes.set_indices_due(last_tick + (polls + 1) * period);
+}
+
+void Pool::State::update_indices() {
+  changes.set_indices_due(0);
   if (policies.want_indices()) ledger.update_indices();
 }
 
 void Pool::State::on(const TimePassed&) {
+  const Micros indices_due = changes.counters().indices_due;
+  if (indices_due != 0 && indices_due <= changes.now()) update_indices();
   while (Timed* timed = due.reached(changes.now())) {
     if (timed->due_kind == Timed::Kind::kAttempt) {
       expire(*static_cast<Attempt*>(timed));

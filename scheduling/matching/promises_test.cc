@@ -58,6 +58,7 @@ class PromisesTest : public CppUnit::TestFixture {
     // One ends; the machine's cores end theirs in turn, all in kLength.
     void step() {
       t.pass(kLength / 8);
+      t.apply(Ticked());
       for (const JobId job : jobs) {
         if (t.machine_of(job) == 0 || t.now - t.record(job).changed < kLength) continue;
         t.end(job, EndReason::kDone, kLength);

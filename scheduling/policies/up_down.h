@@ -1,9 +1,10 @@
 // "up-down": users by an index that rises while they hold machines and falls while they wait
 // (Mutka, 4.4.1, tables 4.3 and 4.5; by user, where the source goes by station).
 //
-// The smallest index is next, and equal ones are drawn. The index is updated at each tick, and
-// whenever capacity appears: a machine becomes idle, or an attempt ends. Who is pre-empted is
-// another policy's (victims/by_index.h).
+// The smallest index is next, and equal ones are drawn. The indices are updated at each tick, and
+// at each fifth of a tick if capacity has appeared since the last: a machine became idle, or an
+// attempt ended (Pool::State::note_capacity). Who is pre-empted is another policy's
+// (victims/by_index.h).
 #ifndef SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
 #define SUBLET_SCHEDULING_POLICIES_UP_DOWN_H_
 

@@ -25,6 +25,8 @@ class UpDownTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(credit_grows_with_the_distance);
   CPPUNIT_TEST(who_waits_comes_before_who_holds);
   CPPUNIT_TEST(capacity_that_appears_counts);
+  CPPUNIT_TEST(what_appears_between_two_polls_counts_once);
+  CPPUNIT_TEST(a_restart_forgets_no_update);
   CPPUNIT_TEST(indices_return_to_zero);
   CPPUNIT_TEST(the_case_of_two_stations);
   CPPUNIT_TEST_SUITE_END();
@@ -34,6 +36,11 @@ class UpDownTest : public CppUnit::TestFixture {
   }
   static void tick(TestPool& t, int times = 1) {
     for (int i = 0; i < times; ++i) t.apply(Ticked());
+  }
+  // The next of the polls, of which there are five in a tick of a minute.
+  static void poll(TestPool& t) {
+    t.pass(12 * kSecond);
+    t.apply(TimePassed());
   }
 
   // Remote execution time / time in which a user wanted the processor and had none.
@@ -102,16 +109,19 @@ class UpDownTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
     tick(t, 4);  // g is 1 while nobody is lower
     CPPUNIT_ASSERT_EQUAL(int64_t{-4}, index(t, "ann"));
-    t.report(m, true);  // capacity appears: once more, and then she holds a node
-    CPPUNIT_ASSERT_EQUAL(int64_t{-5}, index(t, "ann"));
-    tick(t, 7);
+    t.report(m, true);  // capacity appears, and she has it: the next poll charges her
+    poll(t);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-3}, index(t, "ann"));
+    tick(t, 5);
     CPPUNIT_ASSERT_EQUAL(int64_t{2}, index(t, "ann"));
     const JobId second = t.submit("ann");
     tick(t, 3);
     CPPUNIT_ASSERT_EQUAL(int64_t{8}, index(t, "ann"));
     t.end(first, EndReason::kDone);  // one is left
+    poll(t);
     CPPUNIT_ASSERT_EQUAL(int64_t{9}, index(t, "ann"));
     t.end(second, EndReason::kDone);  // none: falls by h
+    poll(t);
     CPPUNIT_ASSERT_EQUAL(int64_t{8}, index(t, "ann"));
     tick(t, 8);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
@@ -129,6 +139,7 @@ class UpDownTest : public CppUnit::TestFixture {
     t.submit("ann");  // she is to wait with an index of 10
     t.apply(MachineReported{m, false, 0, 0});
     t.end(job, EndReason::kDone);
+    poll(t);
     CPPUNIT_ASSERT_EQUAL(int64_t{7}, index(t, "ann"));
     std::vector<int64_t> seen;
     for (int i = 0; i < 5; ++i) {
@@ -144,6 +155,7 @@ class UpDownTest : public CppUnit::TestFixture {
     const JobId heavy = t.submit("ann", 20);
     tick(t, 5);
     const JobId light = t.submit("bob");
+    tick(t);
     t.end(heavy, EndReason::kDone);
     CPPUNIT_ASSERT(t.machine_of(light) != 0);
     CPPUNIT_ASSERT_EQUAL(std::string("first in the queue: bob, up-down index -1; machine m idle "
@@ -158,9 +170,47 @@ class UpDownTest : public CppUnit::TestFixture {
     unfit.needs.os = "plan9";
     t.submit("ann", 1, unfit);
     t.report(m, true);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
+    poll(t);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, index(t, "ann"));
     t.report(m, true);  // it was there before
+    poll(t);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, index(t, "ann"));
+  }
+
+  void what_appears_between_two_polls_counts_once() {
+    TestPool t(up_down());
+    tick(t);
+    Submitted::Job unfit;
+    unfit.needs.os = "plan9";
+    t.submit("ann", 1, unfit);
+    t.join("a");
+    t.pass(11 * kSecond);
+    t.join("b");
+    t.apply(TimePassed());
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, index(t, "ann"));
+    CPPUNIT_ASSERT_EQUAL(testing::kStart + 12 * kSecond, *t.pool.next_deadline());
+    CPPUNIT_ASSERT(t.to_next_deadline());
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, index(t, "ann"));
+    t.join("c");
+    tick(t);  // counts it
+    poll(t);
+    CPPUNIT_ASSERT_EQUAL(int64_t{-2}, index(t, "ann"));
+  }
+
+  void a_restart_forgets_no_update() {
+    TestPool t(up_down());
+    tick(t);
+    Submitted::Job unfit;
+    unfit.needs.os = "plan9";
+    t.submit("ann", 1, unfit);
+    t.join("m");
+    Pool restored(up_down());
+    restored.restore(t.books.snapshot());
+    restored.apply(ServerStarted(), t.now);
+    CPPUNIT_ASSERT_EQUAL(testing::kStart + 12 * kSecond, *restored.next_deadline());
+    const Outcome outcome = restored.apply(TimePassed(), *restored.next_deadline());
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, std::get<UserRecord>(outcome.records.at(0)).index);
   }
 
   // Whatever happened, once nobody has jobs each index is 0 after as many updates as it was

@@ -81,7 +81,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column rests_until bigint not null default 0",
       },
       // 13: local time, when jobs may be started, what was charged at renewals, how fast machines
-      // are, and which program a job runs.
+      // are, which program a job runs, and when the indices of up-down are updated.
       {
           "alter table pool add column utc_offset integer not null default 0",
           "alter table jobs add column hours text not null default ''",
@@ -96,6 +96,7 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table machines add column unstarted_second bigint not null default 0",
           "alter table machines add column speed double precision not null default 0",
           "alter table jobs add column program bigint not null default 0",
+          "alter table pool add column indices_due bigint not null default 0",
       },
   };
   return kSteps;

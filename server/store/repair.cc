@@ -137,13 +137,14 @@ void delete_impossible_rows(soci::session& sql, long long latest,
 // Makes what table pool says at least what the other tables say.
 void restore_pool(soci::session& sql, long long latest) {
   sql << "insert or ignore into pool (id, version, next_job, next_batch, next_machine, "
-         "next_change, last_tick, now, utc_offset) values (1, 0, 1, 1, 1, 1, 0, 0, 0)";
+         "next_change, last_tick, now, utc_offset, indices_due) values "
+         "(1, 0, 1, 1, 1, 1, 0, 0, 0, 0)";
   sql << "delete from pool where id <> 1";
   sql << "update pool set version = " << kSchemaVersion;
   for (const char* next : {"next_job", "next_batch", "next_machine", "next_change"})
     sql << "update pool set " << next << " = 1 where " << next << " not between 1 and "
         << kLargestId;
-  for (const char* instant : {"now", "last_tick"})
+  for (const char* instant : {"now", "last_tick", "indices_due"})
     sql << "update pool set " << instant << " = 0 where " << instant << " not between 0 and "
         << latest;
   for (const IdColumn& ids : kIdColumns)

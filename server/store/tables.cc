@@ -36,6 +36,7 @@ constinit const TableOf<PoolRow> kPool = {
         column<&PoolRow::pool, &PoolRecord::next_machine>("next_machine"),
         column<&PoolRow::pool, &PoolRecord::next_change>("next_change"),
         column<&PoolRow::pool, &PoolRecord::last_tick>("last_tick"),
+        column<&PoolRow::pool, &PoolRecord::indices_due>("indices_due"),
         column<&PoolRow::pool, &PoolRecord::now>("now"),
         column<&PoolRow::pool, &PoolRecord::utc_offset>("utc_offset"),
     },
