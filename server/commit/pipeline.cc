@@ -66,7 +66,13 @@ Pipeline::Pipeline(const PipelineSettings& settings, Store& store, const Clock& 
 
 Pipeline::~Pipeline() { stop(); }
 
+std::unique_lock<std::mutex> Pipeline::take_brain() {
+  std::lock_guard next(next_);
+  return std::unique_lock(brain_);
+}
+
 void Pipeline::load() {
+  const auto brain = take_brain();
   damage_.clear();
   pool_ = std::make_unique<scheduling::Pool>(settings_.policies);
   scheduling::Snapshot snapshot = store_.load(&damage_);
@@ -92,8 +98,12 @@ void Pipeline::load() {
   broken_ = false;
 }
 
+Micros Pipeline::present() const {
+  return now_ + std::max<int64_t>(0, (clock_.boot_ns() - boot_ns_) / 1000);
+}
+
 Micros Pipeline::tick_now() {
-  int64_t boot = clock_.boot_ns();
+  const int64_t boot = clock_.boot_ns();
   now_ += std::max<int64_t>(0, (boot - boot_ns_) / 1000);
   boot_ns_ = boot;
   return now_;
@@ -172,6 +182,24 @@ void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> co
   crash_point("reply");
 }
 
+void Pipeline::ask(const std::function<void(const scheduling::Pool&, Micros now)>& question) {
+  const auto not_on_disk = [] {
+    return unavailable("server.disk", "the server could not write its database",
+                       "Ask again when the administrator has made room.");
+  };
+  uint64_t seen = 0;
+  {
+    std::lock_guard turn(questions_);
+    const auto brain = take_brain();
+    if (broken_) throw not_on_disk();
+    question(*pool_, present());
+    seen = applied_;
+  }
+  std::unique_lock lock(mutex_);
+  group_settled_.wait(lock, [&] { return settled_ >= seen; });
+  if (lost_ >= seen && seen > 0) throw not_on_disk();
+}
+
 std::vector<Pipeline::Work> Pipeline::next_group() {
   std::vector<Work> group;
   std::lock_guard lock(mutex_);
@@ -214,6 +242,8 @@ bool Pipeline::reload() {
 }
 
 void Pipeline::run_group(std::vector<Work>& group) {
+  auto brain = take_brain();
+  ++applied_;
   Turn turn(this);
   tick_now();
   for (auto& work : group) {
@@ -230,6 +260,7 @@ void Pipeline::run_group(std::vector<Work>& group) {
   }
   const bool alone = !group.empty() && group.front().alone;
   if (!broken_ && !alone) apply_due(turn);
+  brain.unlock();
   commit_group(group);
   performed_ += group.size();
 }
@@ -262,6 +293,12 @@ void Pipeline::commit_group(std::vector<Work>& group) {
   std::vector<scheduling::Decision> decisions = std::move(decisions_);
   decisions_.clear();
   if (committed && !decisions.empty() && listener_.decided) listener_.decided(decisions);
+  {
+    std::lock_guard lock(mutex_);
+    ++settled_;
+    if (!committed) lost_ = settled_;
+  }
+  group_settled_.notify_all();
   for (auto& work : group)
     if (work.done) work.done(committed);
   if (committed && last_change && listener_.grown) listener_.grown(last_change);
@@ -277,7 +314,7 @@ void Pipeline::loop() {
   while (true) {
     {
       const Micros wait =
-          broken_ ? kLongestSleep : std::clamp<Micros>(next_due() - tick_now(), 0, kLongestSleep);
+          broken_ ? kLongestSleep : std::clamp<Micros>(next_due() - present(), 0, kLongestSleep);
       std::unique_lock lock(mutex_);
       wake_.wait_for(lock, std::chrono::microseconds(wait),
                      [this] { return stopping_ || !queue_.empty(); });

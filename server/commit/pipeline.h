@@ -6,8 +6,9 @@
 // callers get Refusal kUnavailable.
 //
 // Threads: perform() from any thread except the committer; it blocks until the
-// commit. run_once() does all the work, and tests may call it from one thread in
-// virtual time; start() runs it on a thread of its own.
+// commit. ask() from any thread except the committer; it runs on the caller's. run_once() does all
+// the work, and tests may call it from one thread in virtual time; start() runs it on a thread of
+// its own.
 #ifndef SUBLET_SERVER_COMMIT_PIPELINE_H_
 #define SUBLET_SERVER_COMMIT_PIPELINE_H_
 
@@ -102,6 +103,12 @@ class Pipeline {
   // whether the work was committed.
   void post(std::function<void(Turn&)> work, std::function<void(bool)> done = {});
 
+  // Calls `question` on this thread with the brain as it is between two groups, and the present
+  // instant; returns when all that it saw is on disk. Throws Refusal kUnavailable if that failed.
+  // Before a group the committer waits for one question at most, however many are asked: so a
+  // question must not take long. While the committer writes to disk, it waits for none.
+  void ask(const std::function<void(const scheduling::Pool&, Micros now)>& question);
+
   // Runs one group: the work that is waiting and the timed events that are due, in one
   // transaction. Returns false if no work was waiting.
   bool run_once();
@@ -127,6 +134,8 @@ class Pipeline {
   void apply_due(Turn& turn);
   void commit_group(std::vector<Work>& group);
   void loop();
+  std::unique_lock<std::mutex> take_brain();
+  Micros present() const;
   Micros tick_now();
   int32_t utc_offset() const { return clock_.utc_offset_s(now_); }
 
@@ -135,7 +144,14 @@ class Pipeline {
   const Clock& clock_;
   const Listener listener_;
 
-  // Used by the committer only.
+  // The committer holds brain_ while it changes the brain or its time, and one question at a time
+  // while it asks. Who waits for brain_ holds next_, so that no question overtakes the committer.
+  std::mutex questions_;
+  std::mutex next_;
+  std::mutex brain_;
+  uint64_t applied_ = 0;  // groups that the brain has seen; guarded by brain_
+
+  // Changed by the committer only.
   std::unique_ptr<scheduling::Pool> pool_;
   std::vector<std::string> damage_;
   Changes changes_;
@@ -152,6 +168,9 @@ class Pipeline {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Work> queue_;
+  uint64_t settled_ = 0;  // groups, whether their commit succeeded or not
+  uint64_t lost_ = 0;     // the newest of those whose commit failed
+  std::condition_variable group_settled_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -5,10 +5,12 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
@@ -26,6 +28,7 @@ class FailingStore : public Store {
   explicit FailingStore(const std::string& path) : real(path) {}
   Snapshot load(std::vector<std::string>* damage) override { return real.load(damage); }
   void commit(const Changes& changes) override {
+    if (during) std::exchange(during, {})();
     if (fail > 0) {
       --fail;
       throw StoreError("no room");
@@ -44,6 +47,7 @@ class FailingStore : public Store {
   int fail = 0;
   int seems_to_fail = 0;  // these commits are on disk nevertheless
   int commits = 0;
+  std::function<void()> during;  // called once, by the next commit
 };
 
 Submitted::Job any_job() { return {}; }
@@ -70,6 +74,8 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(threads_wait_for_their_own_commit);
   CPPUNIT_TEST(a_stopping_pipeline_refuses);
   CPPUNIT_TEST(alone_in_its_transaction);
+  CPPUNIT_TEST(a_question_does_not_wait_for_its_turn);
+  CPPUNIT_TEST(an_answer_shows_only_what_is_committed);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -132,6 +138,60 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(done);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
     CPPUNIT_ASSERT(std::holds_alternative<StartAttempt>(decisions_[0]));
+  }
+
+  // Without the committer, in virtual time.
+  void a_question_does_not_wait_for_its_turn() {
+    post_submit();
+    pipeline_->run_once();
+    post_submit();  // has had no turn yet
+    clock_.advance_ms(5);
+    const Micros before = pipeline_->next_due();
+    uint64_t waiting = 0;
+    Micros now = 0;
+    pipeline_->ask([&](const Pool& pool, Micros at) {
+      waiting = pool.waiting();
+      now = at;
+    });
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, waiting);
+    CPPUNIT_ASSERT_EQUAL(clock_.utc_us(), now);
+    CPPUNIT_ASSERT_EQUAL(before, pipeline_->next_due());
+  }
+
+  // It may be asked while the committer writes, and is answered afterwards.
+  void an_answer_shows_only_what_is_committed() {
+    pipeline_->start();
+    pipeline_->perform([](Turn& t) { t.apply(BatchOpened()); });
+    for (const bool fails : {false, true}) {
+      std::promise<void> asked;
+      std::future<uint64_t> answer;
+      bool was_asked = false;
+      const auto ask = [&] {
+        uint64_t waiting = 0;
+        pipeline_->ask([&](const Pool& pool, Micros) {
+          waiting = pool.waiting();
+          asked.set_value();
+        });
+        return waiting;
+      };
+      store_->fail = fails;
+      store_->during = [&] {
+        answer = std::async(std::launch::async, ask);
+        const auto seen = asked.get_future().wait_for(std::chrono::seconds(30));
+        was_asked = seen == std::future_status::ready;
+      };
+      const auto submit = [&] {
+        pipeline_->perform([](Turn& t) { t.apply(Submitted{1, "ann", "desk", {any_job()}}); });
+      };
+      if (fails) {
+        CPPUNIT_ASSERT_THROW(submit(), Refusal);
+        CPPUNIT_ASSERT_THROW(answer.get(), Refusal);
+      } else {
+        submit();
+        CPPUNIT_ASSERT_EQUAL(uint64_t{1}, answer.get());
+      }
+      CPPUNIT_ASSERT(was_asked);
+    }
   }
 
   // Work before and after it has transactions of its own, and nothing that is due is added.

@@ -209,12 +209,12 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   if (spec) memory_asked = brain_job(*spec).needs.memory;
   std::optional<scheduling::Outlook> outlook;
   Micros now = 0;
-  pipeline_.perform([&](Turn& turn) {
-    if (turn.pool().job(id)) details.row.job.reason = turn.pool().why(id, turn.now(), memory_asked);
-    outlook = turn.pool().outlook(id, turn.now());
-    if (const auto machine = turn.pool().promised(id))
-      details.promised = turn.pool().machine(*machine)->record.name;
-    now = turn.now();
+  pipeline_.ask([&](const scheduling::Pool& pool, Micros at) {
+    if (pool.job(id)) details.row.job.reason = pool.why(id, at, memory_asked);
+    outlook = pool.outlook(id, at);
+    if (const auto machine = pool.promised(id))
+      details.promised = pool.machine(*machine)->record.name;
+    now = at;
   });
   if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
   return details;
