@@ -13,14 +13,6 @@ namespace {
 
 using Machines = std::vector<const Machine*>;
 
-Machines only(const Machines& machines, const std::function<bool(const Machine&)>& keep) {
-  Machines kept;
-  for (const Machine* m : machines) {
-    if (keep(*m)) kept.push_back(m);
-  }
-  return kept;
-}
-
 Machines in_the_pool(const Pool::State& state) {
   Machines all;
   for (const auto& [id, m] : state.machines.all()) {
@@ -48,21 +40,51 @@ Amounts room_in(const Machine& m, Room room) {
   return most(lent, {m.record.cores, m.record.memory, m.record.disk});
 }
 
+// One requirement, by which machines are narrowed down.
+struct Step {
+  bool asked;
+  std::string what;
+  std::function<uint64_t(const Machine&)> size;  // empty: nothing to measure
+  std::function<bool(const Machine&)> fits;
+  std::function<std::string(uint64_t)> text;
+  bool of_kind = false;  // machines of a kind do not differ in it
+};
+
+// The machines that meet as many of the steps, one after the other, as any does.
+struct Closest {
+  size_t steps = 0;
+  Machines machines;
+  bool some_met_fewer = false;
+};
+Closest closest(const Machines& all, const std::vector<Step>& steps) {
+  Closest closest;
+  // Of the first steps, which are of kinds, counted once for each: by MachineKind::index, from 1.
+  std::vector<size_t> met_by;
+  const auto first_unmet = [&](const Machine& m, size_t from, bool of_kind) {
+    while (from < steps.size() && (!of_kind || steps[from].of_kind) && steps[from].fits(m)) ++from;
+    return from;
+  };
+  for (const Machine* m : all) {
+    if (met_by.size() <= m->kind->index) met_by.resize(m->kind->index + 1);
+    size_t& by_kind = met_by[m->kind->index];
+    if (by_kind == 0) by_kind = 1 + first_unmet(*m, 0, true);
+    const size_t met = first_unmet(*m, by_kind - 1, false);
+    if (met != closest.steps && m != all.front()) closest.some_met_fewer = true;
+    if (met > closest.steps) closest.machines.clear();
+    closest.steps = std::max(closest.steps, met);
+    if (met == closest.steps) closest.machines.push_back(m);
+  }
+  return closest;
+}
+
 // Narrows the machines, of which none fits, by one requirement after the other: `missing` names
 // the one that excluded the last ones.
 void name_missing(const Machines& all, const Requirements& needs, const LicenceBook& licences,
                   Room room, std::string& missing) {
-  struct Step {
-    bool asked;
-    std::string what;
-    std::function<uint64_t(const Machine&)> size;  // empty: nothing to measure
-    std::function<bool(const Machine&)> fits;
-    std::function<std::string(uint64_t)> text;
-  };
   const auto plain = [](uint64_t n) { return std::to_string(n); };
-  const auto cores = [&](const Machine& m) { return room_in(m, room).cores; };
-  const auto memory = [&](const Machine& m) { return room_in(m, room).memory; };
-  const auto disk = [&](const Machine& m) { return room_in(m, room).disk; };
+  const auto cores = [room](const Machine& m) { return room_in(m, room).cores; };
+  const auto memory = [room](const Machine& m) { return room_in(m, room).memory; };
+  const auto disk = [room](const Machine& m) { return room_in(m, room).disk; };
   std::optional<rules::Rule> require;
   if (!needs.require.empty()) {
     try {
@@ -74,16 +96,17 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
   }
   std::vector<Step> steps = {
       {!needs.os.empty(), "runs " + needs.os, nullptr,
-       [&](const Machine& m) { return m.record.os == needs.os; }, nullptr},
+       [&](const Machine& m) { return m.record.os == needs.os; }, nullptr, true},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
-       [&](const Machine& m) { return m.record.architecture == needs.architecture; }, nullptr},
+       [&](const Machine& m) { return m.record.architecture == needs.architecture; }, nullptr,
+       true},
       {!needs.platforms.empty(), "is " + alternatives(needs.platforms), nullptr,
        [&](const Machine& m) {
          return allows_platform(needs.platforms, m.record.os, m.record.architecture);
        },
-       nullptr},
+       nullptr, true},
       {require.has_value(), "meets \"" + needs.require + "\"", nullptr,
-       [&](const Machine& m) { return holds(*require, *m.kind); }, nullptr},
+       [&](const Machine& m) { return holds(*require, *m.kind); }, nullptr, true},
       {needs.cores > 0, "has " + counted(needs.cores, "core"), cores,
        [&](const Machine& m) { return needs.cores <= cores(m); }, plain},
       {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory,
@@ -98,26 +121,24 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
         {true, "offers " + std::to_string(amount) + " " + name,
          [&name](const Machine& m) { return m.kind->offers.of(name); },
          [&name, amount](const Machine& m) { return amount <= m.kind->offers.of(name); }, plain});
-  Machines left = all;
-  for (const Step& step : steps) {
-    if (!step.asked) continue;
-    Machines next = only(left, step.fits);
-    if (next.empty()) {
-      missing = "no machine ";
-      if (left.size() < all.size()) missing += "that fits otherwise ";
-      missing += step.what;
-      if (!step.size) return;
-      const auto largest = std::max_element(
-          left.begin(), left.end(),
-          [&](const Machine* a, const Machine* b) { return step.size(*a) < step.size(*b); });
-      // A name that none has: the largest of nothing says less than nothing.
-      if (largest == left.end() || step.size(**largest) == 0) return;
-      missing +=
-          " (largest: " + step.text(step.size(**largest)) + " on " + (*largest)->record.name + ")";
-      return;
-    }
-    left = std::move(next);
+  std::erase_if(steps, [](const Step& step) { return !step.asked; });
+  const Closest left = closest(all, steps);
+  if (left.steps == steps.size()) return;
+  const Step& step = steps[left.steps];
+  missing = "no machine ";
+  if (left.some_met_fewer) missing += "that fits otherwise ";
+  missing += step.what;
+  if (!step.size) return;
+  const Machine* largest = nullptr;
+  uint64_t size = 0;  // of a name that none has nothing is said: the largest would be none
+  for (const Machine* m : left.machines) {
+    const uint64_t own = step.size(*m);
+    if (own <= size) continue;
+    largest = m;
+    size = own;
   }
+  if (largest != nullptr)
+    missing += " (largest: " + step.text(size) + " on " + largest->record.name + ")";
 }
 
 // The machines that fit; if none does, `missing` says what they lack. `suited`: the kinds that
@@ -215,13 +236,13 @@ std::vector<Offer> offers_of(const Machines& machines) {
 
 // One of the waiting jobs of a record, with its sort key in the queue.
 struct Place {
-  JobRecord record;
+  int32_t priority = 0;
   double order = 0;
+  JobId id = 0;
 };
 Place place_of(const Job& job, uint64_t k, const JobPolicy& policy) {
-  JobRecord one = one_of(job.record, k);
-  const double order = k == 0 ? job.place.order : policy.order(one);
-  return {std::move(one), order};
+  const double order = k == 0 ? job.place.order : policy.order(one_of(job.record, k));
+  return {job.record.priority, order, job.record.id + k};
 }
 
 // The number of k < count for which `holds`, which must be the first ones.
@@ -251,14 +272,14 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
   constexpr uint64_t kLookedAt = 1000;
   uint64_t looked_at = 0;
   Ahead ahead;
-  std::set<const User*> users_ahead;
+  std::vector<const User*> users_ahead;  // some more than once
   const Place target = place_of(job, id - job.record.id, policy);
   // Like comes_before for jobs of one user, like JobQueue::best_for for different users.
   const auto own_rank = [](const Place& p) {
-    return std::tuple(-int64_t{p.record.priority}, p.order, p.record.id);
+    return std::tuple(-int64_t{p.priority}, p.order, p.id);
   };
   const auto rank = [&](const Job& j, const Place& p) {
-    return rank_of(policy, *j.user, p.order, j.host->turn, p.record.id);
+    return rank_of(policy, *j.user, p.order, j.host->turn, p.id);
   };
   const Rank target_rank = rank(job, target);
   const auto by_user = [&](const Job& other) { return other.user != job.user && !policy.by_job(); };
@@ -284,7 +305,7 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     if (std::none_of(offers.begin(), offers.end(), fits)) return true;
     if (by_user(other)) {
       ahead.all = false;
-      if (before > 0) ahead.count += users_ahead.insert(other.user).second;
+      if (before > 0) users_ahead.push_back(other.user);
     } else {
       ahead.count += before;
     }
@@ -300,6 +321,9 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
       if (seen.insert(group).second && looked_at <= kLookedAt &&
           (group->hours == nullptr || group->hours->open))
         group->lines.walk([](const UserBound&) { return true; }, count_line);
+  std::sort(users_ahead.begin(), users_ahead.end());
+  ahead.count += static_cast<uint64_t>(std::unique(users_ahead.begin(), users_ahead.end()) -
+                                       users_ahead.begin());
   return ahead;
 }
 
