@@ -7,7 +7,7 @@ namespace sublet::scheduling {
 void Changes::begin(Micros now) {
   counters_.now = std::max({now, counters_.now, Micros{1}});
   outcome_ = Outcome();
-  outcome_.records.reserve(8);
+  outcome_.records.reserve(16);  // as many as an attempt that ends and the next one cause
 }
 
 Outcome Changes::finish() {

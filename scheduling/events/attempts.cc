@@ -130,14 +130,16 @@ void Pool::State::place(Job& job, Machine& m) {
 }
 
 std::string Pool::State::why_first(const Job& job, const Machine& m) const {
-  if (job.promised == &m) {
-    return "promised to it while it waited: " +
-           policies.job->standing(*job.user, job.record, changes.now()) + "; machine " +
-           m.record.name;
-  }
-  return "first in the queue: " + policies.job->standing(*job.user, job.record, changes.now()) +
-         "; machine " + m.record.name + preference_text(matcher.suitability(), job, m) +
-         policies.machine->reason(job, m, changes.now());
+  const bool promised = job.promised == &m;
+  std::string why;
+  why.reserve(120);  // one is made for each attempt
+  why.append(promised ? "promised to it while it waited: " : "first in the queue: ");
+  why.append(policies.job->standing(*job.user, job.record, changes.now()));
+  why.append("; machine ").append(m.record.name);
+  if (promised) return why;
+  why.append(preference_text(matcher.suitability(), job, m));
+  why.append(policies.machine->reason(job, m, changes.now()));
+  return why;
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.

@@ -27,9 +27,12 @@ Micros FairShare::charge(const Cost& cost, Micros held) const {
 
 std::string FairShare::standing(const User& user, const JobRecord&, Micros) const {
   const UserRecord& record = user.record;
-  std::string text = record.name + ", usage " + number_text(present_usage(user)) + " CPU s for " +
-                     shares_text(record.shares);
-  if (is_deprived(user)) text += ", " + number_text(record.owed) + " core s short of the guarantee";
+  std::string text;
+  text.reserve(record.name.size() + 100);  // one is made for each attempt
+  text.append(record.name).append(", usage ").append(number_text(present_usage(user)));
+  text.append(" CPU s for ").append(shares_text(record.shares));
+  if (is_deprived(user))
+    text.append(", ").append(number_text(record.owed)).append(" core s short of the guarantee");
   return text;
 }
 

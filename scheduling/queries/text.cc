@@ -1,9 +1,11 @@
 #include "scheduling/queries/text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "rules/hours.h"
 
@@ -113,8 +115,10 @@ std::string instant_text(Micros instant, int32_t utc_offset) {
 
 std::string number_text(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.*g", value >= 1000 ? 6 : 3, value);
-  return text;
+  const int digits = value >= 1000 ? 6 : 3;
+  return {text,
+          std::to_chars(std::begin(text), std::end(text), value, std::chars_format::general, digits)
+              .ptr};
 }
 
 std::string shares_text(double shares) {
