@@ -143,13 +143,10 @@ void check_times(const JobDescription& job, const std::string& subject) {
   if (job.not_before_us < 0)
     invalid(subject, "`not_before` is negative",
             "Give microseconds since 1970, or 0 for any time.");
-  if (job.hours.empty()) return;
-  try {
-    rules::Hours::parse(job.hours);
-  } catch (const rules::HoursError& e) {
-    invalid(subject, "`hours`: " + std::string(e.what()),
-            "Write them as in \"mon-fri 19:00-07:00, sat, sun\".");
-  }
+  std::string hours = job.hours;
+  if (hours.empty()) return;
+  if (const std::string wrong = settle_hours(hours); !wrong.empty())
+    invalid(subject, "`hours`: " + wrong, "Write them as in \"mon-fri 19:00-07:00, sat, sun\".");
 }
 
 }  // namespace
@@ -161,6 +158,15 @@ void invalid(const std::string& subject, const std::string& what, const std::str
 void over_limit(const char* code, const std::string& subject, const std::string& what,
                 const std::string& advice) {
   throw JobError(JobError::Kind::kLimitExceeded, code, subject + ": " + what, advice, subject);
+}
+
+std::string settle_hours(std::string& hours) {
+  try {
+    hours = rules::Hours::parse(hours).text();
+  } catch (const rules::HoursError& e) {
+    return e.what();
+  }
+  return "";
 }
 
 std::string wrong_with_output(const std::string& name) {

@@ -59,6 +59,9 @@ void check_axes(SpecRange& range, const std::string& subject);
 
 // The error in an output's name, or "".
 std::string wrong_with_output(const std::string& name);
+// Brings the hours of a job (rules/hours.h) into their one form. What is wrong with them; "":
+// nothing.
+std::string settle_hours(std::string& hours);
 // Whether a file name stays inside the folder it is relative to: not absolute, no "..",
 // no empty or "." component, no NUL, at most 4,096 octets and 64 components.
 bool is_inside(std::string_view name);

@@ -13,7 +13,6 @@
 #include "cli/names.h"
 #include "job/at_most.h"
 #include "job/check.h"
-#include "rules/hours.h"
 
 namespace sublet::cli {
 
@@ -207,12 +206,10 @@ void read_references(const TomlReader& r, const TomlMember& m, PlannedJob* job) 
 
 // In their one form.
 std::string read_hours(const TomlReader& r, const TomlMember& v) {
-  const std::string& text = r.text(v);
-  try {
-    return rules::Hours::parse(text).text();
-  } catch (const rules::HoursError& e) {
-    r.fail(v.value, std::string("hours: ") + e.what());
-  }
+  std::string hours = r.text(v);
+  if (const std::string wrong = settle_hours(hours); !wrong.empty())
+    r.fail(v.value, "hours: " + wrong);
+  return hours;
 }
 
 // A string, or a date with or without a time.

@@ -17,7 +17,6 @@
 #include "cli/transfer/standard_input.h"
 #include "job/at_most.h"
 #include "job/check.h"
-#include "rules/hours.h"
 
 namespace sublet::cli {
 
@@ -90,13 +89,11 @@ rules::NamedAmounts resources_option(const std::vector<std::string>& words) {
 }
 
 std::string hours_option(const std::string& word) {
-  if (word.empty()) return "";
-  try {
-    return rules::Hours::parse(word).text();
-  } catch (const rules::HoursError& e) {
-    usage_error(std::string("--hours: ") + e.what(),
-                "write them as in --hours \"mon-fri 19:00-07:00, sat, sun\"");
-  }
+  std::string hours = word;
+  if (hours.empty()) return "";
+  if (const std::string wrong = settle_hours(hours); !wrong.empty())
+    usage_error("--hours: " + wrong, "write them as in --hours \"mon-fri 19:00-07:00, sat, sun\"");
+  return hours;
 }
 
 int64_t instant_option(const std::string& option, const std::string& word) {

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/hash.h"
+#include "job/check.h"
 #include "job/state.h"
-#include "rules/hours.h"
 #include "scheduling/matching/machine_words.h"
 #include "server/refusal.h"
 
@@ -76,7 +76,8 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.require = job.needs.require;
   out.needs.prefer = job.needs.prefer;
   out.needs.resources = job.needs.resources.text();
-  if (!job.hours.empty()) out.needs.hours = rules::Hours::parse(job.hours).text();
+  out.needs.hours = job.hours;
+  if (!job.hours.empty()) settle_hours(out.needs.hours);  // check_description found nothing wrong
   out.earliest = job.not_before_us;
   out.priority = job.priority;
   out.retries = job.retries;
