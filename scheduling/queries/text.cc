@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -114,6 +115,8 @@ std::string instant_text(Micros instant, int32_t utc_offset) {
 }
 
 std::string number_text(double value) {
+  if (value >= 1 && value < 1000 && value == std::floor(value))
+    return std::to_string(static_cast<int>(value));  // shares mostly are, and it takes a tenth
   char text[32];
   const int digits = value >= 1000 ? 6 : 3;
   return {text,
