@@ -20,7 +20,8 @@ std::string name_of(const BatchRecord& row) { return "batch " + std::to_string(r
 
 bool has_valid_charges(const AttemptRecord& row) {
   return row.charged >= 0 && row.charged_left <= static_cast<double>(row.charged) &&
-         row.charged_new >= 0 && static_cast<double>(row.charged_new) <= row.charged_left;
+         row.charged_new >= 0 && row.charged_until >= 0 &&
+         static_cast<double>(row.charged_new) <= row.charged_left;
 }
 
 class Restorer {
@@ -169,10 +170,9 @@ class Restorer {
     AttemptRecord valid = row;
     if (!has_valid_charges(row)) {
       complain(name_of(row.key) + " had no valid charges: 0 used");
-      valid.charged = valid.charged_new = 0;
+      valid.charged = valid.charged_new = valid.charged_until = 0;
       valid.charged_left = 0;
     }
-    valid.charged_until = std::max(row.charged_until, row.started);
     if (!s_.attempts.restore(valid, *m, job, record))
       return complain(name_of(row.key) + " is left out: its job has another live one");
     if (record != nullptr) s_.jobs.note_begin(record->batch);

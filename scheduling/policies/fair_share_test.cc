@@ -134,6 +134,7 @@ class FairShareTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_long_attempt_gives_back_what_is_left);
   CPPUNIT_TEST(a_lost_attempt_costs_what_it_held_if_all_is_charged);
   CPPUNIT_TEST(without_core_time_nothing_is_charged_before_the_end);
+  CPPUNIT_TEST(restored_as_it_was);
   CPPUNIT_TEST(damaged_charges_are_named);
   CPPUNIT_TEST(who_was_nearly_alone_keeps_a_quarter_of_his_due);
   CPPUNIT_TEST_SUITE_END();
@@ -386,6 +387,20 @@ class FairShareTest : public CppUnit::TestFixture {
       const UserRecord& ann = t.books.users["ann"];
       CPPUNIT_ASSERT_DOUBLES_EQUAL(all ? 180 : 0, ann.usage + ann.charges, 0.2);
     }
+  }
+
+  // Also if it has started when it was to leave already, so that it is not charged.
+  void restored_as_it_was() {
+    TestPool t;
+    t.join("curly");
+    const JobId job = t.submit("ann");
+    t.apply(JobsHeld{{job}});
+    t.pass(kSecond);
+    t.apply(AttemptStarted{t.key(job), t.machine_of(job)});
+    Pool restored{Parameters()};
+    CPPUNIT_ASSERT(restored.restore(t.books.snapshot()).empty());
+    CPPUNIT_ASSERT(*restored.attempt(job) == *t.pool.attempt(job));
+    CPPUNIT_ASSERT(t.pool.attempt(job)->started != 0);
   }
 
   void damaged_charges_are_named() {
