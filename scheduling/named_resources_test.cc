@@ -151,7 +151,7 @@ class NamedResourcesTest : public CppUnit::TestFixture {
                     "4 are held by jobs 2, 3, 4"),
         t.pool.why(kept.several, t.now));
     CPPUNIT_ASSERT_EQUAL(std::string("waits for a licence of ansys: 3 of 4 are held by jobs 2, 3, "
-                                     "4, 3 are kept for job 5"),
+                                     "4, 3 licences are kept for job 5"),
                          t.pool.why(kept.more, t.now));
     // What needs no licence is not kept waiting.
     const JobId other = t.submit("bob");
