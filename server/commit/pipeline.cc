@@ -182,22 +182,24 @@ void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> co
   crash_point("reply");
 }
 
-void Pipeline::ask(const std::function<void(const scheduling::Pool&, Micros now)>& question) {
-  const auto not_on_disk = [] {
-    return unavailable("server.disk", "the server could not write its database",
-                       "Ask again when the administrator has made room.");
-  };
+void Pipeline::ask(const Question& question) {
+  if (ask_between_groups(question)) return;
+  // The committer rebuilds the brain first.
+  perform([&question](Turn& turn) { question(turn.pool(), turn.now()); });
+}
+
+bool Pipeline::ask_between_groups(const Question& question) {
   uint64_t seen = 0;
   {
     std::lock_guard turn(questions_);
     const auto brain = take_brain();
-    if (broken_) throw not_on_disk();
+    if (broken_) return false;
     question(*pool_, present());
     seen = applied_;
   }
   std::unique_lock lock(mutex_);
   group_settled_.wait(lock, [&] { return settled_ >= seen; });
-  if (lost_ >= seen && seen > 0) throw not_on_disk();
+  return lost_ < seen || seen == 0;
 }
 
 std::vector<Pipeline::Work> Pipeline::next_group() {

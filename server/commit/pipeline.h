@@ -103,11 +103,13 @@ class Pipeline {
   // whether the work was committed.
   void post(std::function<void(Turn&)> work, std::function<void(bool)> done = {});
 
+  using Question = std::function<void(const scheduling::Pool&, Micros now)>;
   // Calls `question` on this thread with the brain as it is between two groups, and the present
-  // instant; returns when all that it saw is on disk. Throws Refusal kUnavailable if that failed.
+  // instant; returns when all that it saw is on disk. If that failed, the question is put again, on
+  // the committer, when the brain has been rebuilt; throws Refusal kUnavailable if it cannot be.
   // Before a group the committer waits for one question at most, however many are asked: so a
   // question must not take long. While the committer writes to disk, it waits for none.
-  void ask(const std::function<void(const scheduling::Pool&, Micros now)>& question);
+  void ask(const Question& question);
 
   // Runs one group: the work that is waiting and the timed events that are due, in one
   // transaction. Returns false if no work was waiting.
@@ -134,6 +136,8 @@ class Pipeline {
   void apply_due(Turn& turn);
   void commit_group(std::vector<Work>& group);
   void loop();
+  // False: the brain is to be rebuilt, or what the question saw is not on disk.
+  bool ask_between_groups(const Question& question);
   std::unique_lock<std::mutex> take_brain();
   Micros present() const;
   Micros tick_now();

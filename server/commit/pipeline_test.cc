@@ -158,7 +158,7 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(before, pipeline_->next_due());
   }
 
-  // It may be asked while the committer writes, and is answered afterwards.
+  // It may be asked while the committer writes, and is answered afterwards: again if that failed.
   void an_answer_shows_only_what_is_committed() {
     pipeline_->start();
     pipeline_->perform([](Turn& t) { t.apply(BatchOpened()); });
@@ -167,10 +167,10 @@ class PipelineTest : public CppUnit::TestFixture {
       std::future<uint64_t> answer;
       bool was_asked = false;
       const auto ask = [&] {
-        uint64_t waiting = 0;
+        uint64_t waiting = 0, times = 0;
         pipeline_->ask([&](const Pool& pool, Micros) {
           waiting = pool.waiting();
-          asked.set_value();
+          if (times++ == 0) asked.set_value();
         });
         return waiting;
       };
@@ -185,7 +185,7 @@ class PipelineTest : public CppUnit::TestFixture {
       };
       if (fails) {
         CPPUNIT_ASSERT_THROW(submit(), Refusal);
-        CPPUNIT_ASSERT_THROW(answer.get(), Refusal);
+        CPPUNIT_ASSERT_EQUAL(uint64_t{1}, answer.get());  // as it is on disk
       } else {
         submit();
         CPPUNIT_ASSERT_EQUAL(uint64_t{1}, answer.get());

@@ -212,8 +212,8 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   pipeline_.ask([&](const scheduling::Pool& pool, Micros at) {
     if (pool.job(id)) details.row.job.reason = pool.why(id, at, memory_asked);
     outlook = pool.outlook(id, at);
-    if (const auto machine = pool.promised(id))
-      details.promised = pool.machine(*machine)->record.name;
+    const auto machine = pool.promised(id);
+    details.promised = machine ? pool.machine(*machine)->record.name : "";
     now = at;
   });
   if (outlook) details.forecast = start_forecast(archive_, *outlook, now);

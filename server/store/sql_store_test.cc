@@ -103,7 +103,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     c.absences[5] = {5, "1 3on6"};
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
-    c.pool = PoolRecord{18, 5, 6, 100, 42, 43, 44};
+    c.pool = PoolRecord{18, 5, 6, 100, 42, 43, -3600, 44};
     c.stops[4] = BatchRecord{4, {5, 6, "key.txt"}, 3, 2, 0};
     c.relations[17] = relation();
     c.relations[23] = {{23, 1}, scheduling::OnNever::kHold, {{{17, 6}, After::kEnded}}, 0, {},
@@ -128,6 +128,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(JobId{18}, s.pool.next_job);
     CPPUNIT_ASSERT_EQUAL(Micros{43}, s.pool.now);
     CPPUNIT_ASSERT_EQUAL(Micros{44}, s.pool.indices_due);
+    CPPUNIT_ASSERT_EQUAL(-3600, s.pool.utc_offset);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, s.jobs.size());
     const JobRecord j = s.jobs[0], want = job(17);
     CPPUNIT_ASSERT(j.needs == want.needs);

@@ -65,8 +65,8 @@ class Needs(unittest.TestCase):
                 pace.check(self, 7, "the changed reason")
         shown = self.pool.job(job)
         self.assertEqual((shown["forecast"], shown["starts_at_us"]),
-                         ("not known: the machines that fit are used by their owners, silent or "
-                          "drained", 0))
+                         ("not known: the machines that fit are used by their owners, silent, "
+                          "drained or promised to other jobs", 0))
         curly.owner("away")
         self.assertEqual(command.wait(harness.PATIENCE), 0, command.stderr.read())
 
