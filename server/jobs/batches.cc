@@ -233,20 +233,18 @@ void JobService::check_limited_batches(Turn& turn, const BatchRow& batch) {
 }
 
 // Jobs with other hours wait in a line of their own, which is looked at when a place is given.
-void JobService::check_hours(Turn& turn, const BatchRow& batch,
-                             const std::vector<SpecRange>& specs) {
+void JobService::check_hours(Turn& turn, const std::string& user,
+                             const std::vector<SpecRange>& specs, const std::string& subject) {
   constexpr size_t kMostHours = 32;
   std::set<std::string> hours;
   for (const SpecRange& range : specs)
     if (!range.spec.hours.empty()) hours.insert(brain_job(range.spec).needs.hours);
   if (hours.empty()) return;
-  hours.merge(turn.pool().hours_of(batch.user));
+  hours.merge(turn.pool().hours_of(user));
   if (hours.size() <= kMostHours) return;
-  throw Refusal(
-      Refusal::Kind::kLimitExceeded, "hours.too_many",
-      "the unfinished jobs of " + batch.user + " would have more than 32 different `hours`",
-      "Give jobs the same `hours`, or wait until some have ended.",
-      "batch " + std::to_string(batch.id));
+  throw Refusal(Refusal::Kind::kLimitExceeded, "hours.too_many",
+                "the unfinished jobs of " + user + " would have more than 32 different `hours`",
+                "Give jobs the same `hours`, or wait until some have ended.", subject);
 }
 
 void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
@@ -259,7 +257,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
   check_inputs(turn, specs, batch.id);
   refusing([&] { check_stop_when(batch.stop_when, specs); });
   check_limited_batches(turn, batch);
-  check_hours(turn, batch, specs);
+  check_hours(turn, batch.user, specs, "batch " + std::to_string(batch.id));
   check_needs(turn.pool(), specs);
   Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
   scheduling::Submitted event{batch.id,
@@ -334,6 +332,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
       id = std::stoull(*answer);
       return;
     }
+    check_hours(turn, caller.user, specs, "hours");
     check_needs(turn.pool(), specs);
     Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
     const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;

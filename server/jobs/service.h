@@ -114,7 +114,8 @@ class JobService {
   std::vector<PartRow> parts_in(Turn& turn, BatchId id);
   void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
   void check_limited_batches(Turn& turn, const BatchRow& batch);
-  void check_hours(Turn& turn, const BatchRow& batch, const std::vector<SpecRange>& specs);
+  void check_hours(Turn& turn, const std::string& user, const std::vector<SpecRange>& specs,
+                   const std::string& subject);
   void commit_in(Turn& turn, const Caller& caller, BatchRow batch,
                  std::pair<JobId, uint64_t>* range);
   void require_name(const Caller& caller) const;

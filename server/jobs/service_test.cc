@@ -406,6 +406,10 @@ class JobServiceTest : public testing::ServicesFixture {
     for (int i = 0; i < 32; ++i) all.push_back("sat 10:" + std::to_string(10 + i) + "-11:00");
     const JobId first = submit(all);
     CPPUNIT_ASSERT_EQUAL(std::string("hours.too_many"), code([&] { submit({"sun"}); }));
+    JobDescription single = job().spec;
+    single.hours = "sun";
+    const auto submit_single = [&] { jobs_->submit(ann_, random_bytes(16), "desk", single); };
+    CPPUNIT_ASSERT_EQUAL(std::string("hours.too_many"), code(submit_single));
     submit({"SAT 10:10-11:00", "sat 10:11-11:00"});
     CPPUNIT_ASSERT_EQUAL(std::string("sat 10:10-11:00"),
                          archive_->job(first + 32)->job.needs.hours);
