@@ -50,6 +50,7 @@ class NamedResourcesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(licences_are_kept_for_who_needs_several);
   CPPUNIT_TEST(not_for_who_needs_one);
   CPPUNIT_TEST(kept_licences_end_with_their_cause);
+  CPPUNIT_TEST(not_kept_where_it_has_no_room);
   CPPUNIT_TEST(kept_on_where_it_may_start);
   CPPUNIT_TEST(known_to_an_anchored_brain);
   CPPUNIT_TEST_SUITE_END();
@@ -199,6 +200,26 @@ class NamedResourcesTest : public CppUnit::TestFixture {
       // The one that was left has gone to bob's in the same event.
       if (i < 3) CPPUNIT_ASSERT(kept.t.state(kept.more) == JobState::kPlaced);
     }
+  }
+
+  // Nor are they kept while the owner's programs need the memory that the job would take.
+  void not_kept_where_it_has_no_room() {
+    constexpr uint64_t kGiB = 1ull << 30;
+    Submitted::Job large = asking("ansys=3");
+    large.needs.memory = 6 * kGiB;
+    TestPool t(Kept::settings());
+    const MachineId machine = t.join("curly", 16);
+    const JobId singles = t.submit("bob", 4, asking("ansys=1"));
+    const JobId several = t.submit("ann", 1, large);
+    t.pass(Kept::kWait);
+    const JobId more = t.submit("bob", 1, asking("ansys=1"));
+    t.end(singles, EndReason::kDone);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, t.pool.anchor().licensed.size());
+    CPPUNIT_ASSERT(t.state(more) == JobState::kWaiting);
+    t.report(machine, true, 4 * kGiB);
+    CPPUNIT_ASSERT(t.pool.anchor().licensed.empty());
+    CPPUNIT_ASSERT(t.state(more) == JobState::kPlaced);
+    CPPUNIT_ASSERT(t.state(several) == JobState::kWaiting);
   }
 
   void kept_on_where_it_may_start() {

@@ -17,6 +17,13 @@
 namespace sublet::scheduling {
 namespace {
 
+// Of licences and hours apart, if there were no others. Not while the owner's programs need what
+// it would take.
+bool could_fit(const Job& job, const Machine& machine) {
+  return Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(
+      {lent_by(machine), machine.kind->offers});
+}
+
 // Of licences and hours apart.
 bool fits_now(const Job& job, const Machine& machine) {
   return Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(machine.place);
@@ -159,7 +166,8 @@ void Matcher::end_vain_promises() {
     const bool full = job->user->at_limit || (job->batch != nullptr && is_full(*job->batch));
     const bool suits = job->demand->group->suits[job->licensed->kind->index];
     const bool open = queue_.is_open(*job->demand->group);
-    if (full || !suits || !open || !may_make_room(*job->licensed, *job)) given_up.push_back(job);
+    const bool has_room = may_make_room(*job->licensed, *job) && could_fit(*job, *job->licensed);
+    if (full || !suits || !open || !has_room) given_up.push_back(job);
   }
   for (Job* job : given_up) give_up_licences(*job);
 }
