@@ -531,7 +531,7 @@ class Failures {
     for (const Record& record : t.last.records)
       if (const auto* attempt = std::get_if<AttemptRecord>(&record);
           attempt != nullptr && attempt->state == AttemptState::kEnded)
-        note_end(*attempt, t.books.jobs.at(attempt->key.job).batch, t.now, event);
+        note_end(*attempt, t.books.jobs.at(attempt->key.job).user, t.now, event);
     note_running(t, event);
     const auto* drained = std::get_if<MachineDrained>(&event);
     for (const auto& [id, machine] : t.books.machines) {
@@ -552,13 +552,14 @@ class Failures {
   struct Machine {
     uint32_t count = 0;
     Micros last = 0, rests_until = 0;
-    std::set<BatchId> unstarted;
+    std::set<std::string> unstarted;  // the users whose jobs could not be started in a row
   };
-  void note_end(const AttemptRecord& attempt, BatchId batch, Micros now, const Event& event) {
+  void note_end(const AttemptRecord& attempt, const std::string& user, Micros now,
+                const Event& event) {
     Machine& m = machines_[attempt.machine];
     const bool is_unstarted =
         attempt.ended == EndReason::kStart || attempt.ended == EndReason::kStaging;
-    if (is_unstarted) m.unstarted.insert(batch);
+    if (is_unstarted) m.unstarted.insert(user);
     if (attempt.decided < m.last) return;
     const auto* end = std::get_if<AttemptEnded>(&event);
     const bool ran = attempt.started != 0 && now - attempt.started >= 60 * kSecond;

@@ -76,8 +76,8 @@ struct AttemptRecord {
   bool operator==(const AttemptRecord&) const = default;
 };
 
-// If jobs of so many batches in a row cannot be started on a machine, it is the machine's fault.
-inline constexpr uint32_t kBatchesAtFault = 3;
+// If jobs of so many users in a row cannot be started on a machine, it is the machine's fault.
+inline constexpr uint32_t kUsersAtFault = 3;
 
 // Failures of a machine itself (Pool::State::judge_machine), without a success since.
 struct MachineFailures {
@@ -85,11 +85,11 @@ struct MachineFailures {
   Micros last = 0;         // when it was last counted
   std::string reason;      // of the last one
   Micros rests_until = 0;  // it gets no orders before; 0: it does not rest
-  // So many batches in a row had a job that could not be started there, up to kBatchesAtFault, and
-  // which the first two were.
+  // So many users in a row had a job that could not be started there, up to kUsersAtFault, and the
+  // names of the first two.
   uint32_t unstarted = 0;
-  BatchId unstarted_first = 0;
-  BatchId unstarted_second = 0;
+  std::string unstarted_first;
+  std::string unstarted_second;
   bool operator==(const MachineFailures&) const = default;
 };
 

@@ -272,17 +272,17 @@ void MachineBook::note_failure(Machine& m, Micros decided, const std::string& re
   set_failures(m, std::move(failures));
 }
 
-bool MachineBook::note_unstarted(Machine& m, BatchId batch) {
+bool MachineBook::note_unstarted(Machine& m, const std::string& user) {
   MachineFailures failures = m.record.failures;
-  const bool known = (failures.unstarted > 0 && batch == failures.unstarted_first) ||
-                     (failures.unstarted > 1 && batch == failures.unstarted_second);
-  if (!known && failures.unstarted < kBatchesAtFault) {
-    if (failures.unstarted == 0) failures.unstarted_first = batch;
-    if (failures.unstarted == 1) failures.unstarted_second = batch;
+  const bool known = (failures.unstarted > 0 && user == failures.unstarted_first) ||
+                     (failures.unstarted > 1 && user == failures.unstarted_second);
+  if (!known && failures.unstarted < kUsersAtFault) {
+    if (failures.unstarted == 0) failures.unstarted_first = user;
+    if (failures.unstarted == 1) failures.unstarted_second = user;
     ++failures.unstarted;
     set_failures(m, failures);
   }
-  return failures.unstarted >= kBatchesAtFault;
+  return failures.unstarted >= kUsersAtFault;
 }
 
 void MachineBook::note_success(Machine& m, Micros decided) {

@@ -116,9 +116,9 @@ class MachineBook {
   // last failed says nothing new: several attempts that fail together count once.
   void note_failure(Machine& machine, Micros decided, const std::string& reason);
   void note_success(Machine& machine, Micros decided);
-  // A job of this batch could not be started there. True: nor could jobs of several others, with no
+  // A job of this user could not be started there. True: nor could jobs of several others, with no
   // success between: it is the machine's fault.
-  bool note_unstarted(Machine& machine, BatchId batch);
+  bool note_unstarted(Machine& machine, const std::string& user);
   // An attempt began or ended on it (`freed`: it goes to the tail of IDLE).
   void note_slots(Machine& machine, bool freed);
   // Its deadline has been reached.

@@ -251,7 +251,7 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   if (attempts.waited_long_enough(*attempt)) return Verdict::kSuperseded;
   attempts.renew(*attempt);
   if (attempt->record.state == AttemptState::kRunning && policies.job->charges_while_running())
-    attempts.charge_running(*attempt, most_unseen());
+    attempts.charge_running(*attempt, std::max(most_unseen(), parameters.lease));
   const bool leaving = attempt->record.state == AttemptState::kLeaving;
   if (leaving && precedes(status.state, AttemptState::kLeaving)) {
     // The machine has not received the order to leave: send it again.
@@ -376,7 +376,9 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
 void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
   Machine& machine = *attempt.machine;
   auto failure = is_failure_of_machine(attempt, end, changes.now());
-  if (is_unstarted(end.ended) && machines.note_unstarted(machine, attempt.batch)) failure = true;
+  const User* user = attempt.user;
+  const bool unstarted = is_unstarted(end.ended) && user != nullptr;
+  if (unstarted && machines.note_unstarted(machine, user->record.name)) failure = true;
   if (!failure) return;
   const Micros decided = attempt.record.decided;
   if (*failure) {

@@ -52,8 +52,8 @@ class RestsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_success_ends_it);
   CPPUNIT_TEST(a_minute_is_a_success);
   CPPUNIT_TEST(what_counts);
-  CPPUNIT_TEST(several_batches_that_cannot_be_started);
-  CPPUNIT_TEST(one_batch_that_cannot_be_started_is_at_fault);
+  CPPUNIT_TEST(jobs_of_several_users_that_cannot_be_started);
+  CPPUNIT_TEST(one_user_puts_no_machine_to_rest);
   CPPUNIT_TEST(attempts_that_fail_together_count_once);
   CPPUNIT_TEST(a_job_that_is_refused_everywhere_is_at_fault);
   CPPUNIT_TEST(nothing_shortens_it_but_an_administrator);
@@ -150,49 +150,48 @@ class RestsTest : public CppUnit::TestFixture {
                          lost.failures().reason);
   }
 
-  // A machine on which no job can be started, of whichever batch.
+  // A machine on which no job can be started, whoever's it is.
   struct Unstartable {
     TestPool t;
     MachineId machine = t.join("curly");
     const MachineFailures& failures() const { return t.books.machines.at(machine).failures; }
-    // A job of this batch is placed and ends so.
-    void run(BatchId batch, EndReason ended) {
-      const JobId job =
-          t.apply(Submitted{batch, "ann", "desk", {Submitted::Job()}}).answer.first_job;
+    // A job of the user is placed and ends so.
+    void run(const std::string& user, EndReason ended) {
+      const JobId job = t.submit(user);
       CPPUNIT_ASSERT_EQUAL(machine, t.machine_of(job));
       t.end(job, ended);
       t.pass(kSecond);
     }
   };
 
-  // From the third batch on each is a failure of the machine, whoever's it is.
-  void several_batches_that_cannot_be_started() {
+  // From the third user on each is a failure of the machine, whoever's it is.
+  void jobs_of_several_users_that_cannot_be_started() {
     for (const EndReason ended : {EndReason::kStart, EndReason::kStaging}) {
       Unstartable u;
-      u.run(1, ended);
-      u.run(2, ended);
-      u.run(1, ended);
+      u.run("ann", ended);
+      u.run("bob", ended);
+      u.run("ann", ended);
       CPPUNIT_ASSERT_EQUAL(0u, u.failures().count);
-      u.run(3, ended);
+      u.run("cid", ended);
       CPPUNIT_ASSERT_EQUAL(1u, u.failures().count);
       Pool restored{Parameters()};
       CPPUNIT_ASSERT(restored.restore(u.t.books.snapshot()).empty());
       CPPUNIT_ASSERT(restored.machine(u.machine)->record.failures == u.failures());
-      u.run(1, ended);
-      u.run(3, ended);
+      u.run("ann", ended);
+      u.run("cid", ended);
       CPPUNIT_ASSERT(u.failures().rests_until > u.t.now);
     }
   }
 
   // Nor is the machine if a job runs between.
-  void one_batch_that_cannot_be_started_is_at_fault() {
+  void one_user_puts_no_machine_to_rest() {
     Unstartable u;
-    for (int i = 0; i < 10; ++i) u.run(1 + i % 2, EndReason::kStart);
+    for (int i = 0; i < 10; ++i) u.run(i % 2 == 0 ? "ann" : "bob", EndReason::kStart);
     CPPUNIT_ASSERT_EQUAL(0u, u.failures().count);
-    u.run(3, EndReason::kExit);
+    u.run("cid", EndReason::kExit);
     CPPUNIT_ASSERT(u.failures() == MachineFailures());
-    u.run(4, EndReason::kStart);
-    u.run(5, EndReason::kStart);
+    u.run("cid", EndReason::kStart);
+    u.run("ann", EndReason::kStart);
     CPPUNIT_ASSERT_EQUAL(0u, u.failures().count);
   }
 

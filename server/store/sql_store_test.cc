@@ -99,7 +99,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
         {17, 3}, 5, AttemptState::kRunning, EndReason::kNone, "first", 1, 2, 0, 8, 9, 0, 0, 0};
     c.machines[5] =
         MachineRecord{5, "curly", "linux", "x86_64", 2, 1, 1ull << 40, 7, MachineState::kIdle, 3};
-    c.machines[5].failures = {3, 4, "lost", 5};
+    c.machines[5].failures = {3, 4, "lost", 5, 2, "ann", "bob"};
     c.absences[5] = {5, "1 3on6"};
     c.users["ann"] = UserRecord{"ann", 2.5, 1e-3, 17.25};
     c.has_pool = true;
