@@ -139,10 +139,15 @@ void check_resources(const JobDescription& job, const std::string& subject) {
     if (amount == 0) invalid(subject, "resources: it asks for 0 of '" + name + "'", advice);
 }
 
+// The end of the year 9999.
+constexpr int64_t kLatestInstantUs = 253'402'300'799'999'999;
+
 void check_times(const JobDescription& job, const std::string& subject) {
   if (job.not_before_us < 0)
     invalid(subject, "`not_before` is negative",
-            "Give microseconds since 1970, or 0 for any time.");
+            "Give microseconds since 1970 (UTC), or 0 for any time.");
+  if (job.not_before_us > kLatestInstantUs)
+    invalid(subject, "`not_before` is after the year 9999", "Give an earlier instant.");
   std::string hours = job.hours;
   if (hours.empty()) return;
   if (const std::string wrong = settle_hours(hours); !wrong.empty())

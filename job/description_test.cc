@@ -294,6 +294,8 @@ class JobDescriptionTest : public CppUnit::TestFixture {
     expect("1,024 octets", [](JobDescription& s) { s.name.assign(1025, 'x'); });
     expect("`hours`: column 1: 'late' is not a day", [](JobDescription& s) { s.hours = "late"; });
     expect("`not_before` is negative", [](JobDescription& s) { s.not_before_us = -1; });
+    expect("`not_before` is after the year 9999",
+           [](JobDescription& s) { s.not_before_us = 253'402'300'800'000'000; });
     expect("details", [](JobDescription& s) { s.submit_folder.assign(6000, ' '); });
     expect("4,096", [](JobDescription& s) { s.arguments.assign(5000, "x"); });
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -83,7 +84,12 @@ double SpeedWatch::look(int64_t now_ns, bool quiet) {
   if (now_ns >= due_ns_ && quiet && !busy_ && hooks_.may_measure()) {
     if (thread_.joinable()) thread_.join();
     busy_ = true;
-    thread_ = std::thread([this] { measure(); });
+    try {
+      thread_ = std::thread([this] { measure(); });
+    } catch (const std::system_error&) {  // too many threads: later
+      busy_ = false;
+      due_ns_ = now_ns + kEveryNs;
+    }
   }
   return speed_;
 }

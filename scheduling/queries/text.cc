@@ -103,6 +103,8 @@ std::string span_text(Micros span) {
 
 std::string instant_text(Micros instant, int32_t utc_offset) {
   using namespace std::chrono;
+  constexpr Micros kLatest = 253'402'300'799'999'999;  // the end of the year 9999
+  instant = std::clamp<Micros>(instant, 0, kLatest);
   const sys_time<microseconds> local{microseconds(instant) + seconds(utc_offset)};
   const year_month_day date{floor<days>(local)};
   const rules::LocalTime time = rules::local_time(instant, utc_offset);
