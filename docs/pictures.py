@@ -58,6 +58,8 @@ def busy_pool(pool):
     for client in pool.clients.values():
         client.start()
     pool.wait_machines(3)
+    harness.wait_for(lambda: sum(m["speed"] > 0 for m in pool.machines()) == 3,
+                     "the speeds of the idle machines")
     with open(os.path.join(LETTERS, "letters.toml")) as f:
         batch = f.read().replace("../../build/bin", harness.BIN)
     batch = batch.replace('inputs = ["', 'inputs = ["%s/' % LETTERS)
