@@ -521,6 +521,13 @@ class Failures {
   // Before the event is applied.
   void expect(const TestPool& t, const Event& event) {
     machine_failed_ = false;
+    resumed_ = 0;
+    if (const auto* drained = std::get_if<MachineDrained>(&event); drained && !drained->drained) {
+      const auto machine = t.books.machines.find(drained->machine);
+      const bool waits = machine != t.books.machines.end() &&
+                         (machine->second.draining || machines_[machine->first].rests_until > 0);
+      if (waits) resumed_ = drained->machine;
+    }
     const auto* answer = std::get_if<OrderAnswered>(&event);
     if (answer == nullptr || !answer->machine_failed) return;
     const auto job = t.books.jobs.find(answer->key.job);
@@ -533,11 +540,9 @@ class Failures {
           attempt != nullptr && attempt->state == AttemptState::kEnded)
         note_end(*attempt, t.books.jobs.at(attempt->key.job).user, t.now, event);
     note_running(t, event);
-    const auto* drained = std::get_if<MachineDrained>(&event);
     for (const auto& [id, machine] : t.books.machines) {
       Machine& m = machines_[id];
-      if (drained != nullptr && drained->machine == id && !drained->drained && m.rests_until > 0)
-        m = {};
+      if (id == resumed_) m = {};
       if (std::holds_alternative<TimePassed>(event) && machine.state != MachineState::kGone &&
           m.rests_until <= t.now)
         m.rests_until = 0;
@@ -604,6 +609,7 @@ class Failures {
   const Micros least_, most_;
   std::map<MachineId, Machine> machines_;
   bool machine_failed_ = false;
+  MachineId resumed_ = 0;  // by an administrator, after a drain or out of its rest; 0: none
 };
 
 bool is_throttled(const TestPool& t, const std::string& user) {

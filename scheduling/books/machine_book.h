@@ -104,7 +104,8 @@ class MachineBook {
   Machine* join(const MachineJoined& event);
   void report(Machine& machine, const MachineReported& report);
   void withdraw(Machine& machine);
-  // A machine that is drained no longer does not rest either. False: nothing changed.
+  // A machine that is resumed does not rest either, and its failures are forgotten. False: nothing
+  // changed.
   bool drain(Machine& machine, bool drained);
   void note_contact(Machine& machine);
   // What it is promised for, or that it is promised no longer, has changed its room.

@@ -246,6 +246,13 @@ class RestsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(f.failures() == MachineFailures());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, f.running().size());
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, f.t.apply(MachineDrained{f.machine, false}).answer.changed);
+    // Once drained, it was perhaps repaired, though it did not rest yet.
+    f.fail();
+    CPPUNIT_ASSERT_EQUAL(1u, f.failures().count);
+    f.t.apply(MachineDrained{f.machine, true});
+    CPPUNIT_ASSERT_EQUAL(1u, f.failures().count);
+    f.t.apply(MachineDrained{f.machine, false});
+    CPPUNIT_ASSERT(f.failures() == MachineFailures());
   }
 
   void sentences_tell_it() {
