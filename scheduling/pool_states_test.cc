@@ -59,6 +59,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(retries_are_for_failures_only);
   CPPUNIT_TEST(attempt_table);
   CPPUNIT_TEST(a_suspended_job_goes_on);
+  CPPUNIT_TEST(an_end_overtakes_its_start);
   CPPUNIT_TEST(ended_attempts_are_refused);
   CPPUNIT_TEST(other_machines_are_refused);
   CPPUNIT_TEST(checkpoints_only_rise);
@@ -154,6 +155,24 @@ class PoolStatesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(one.job) == JobState::kRunning);
     t.renew(one.job, AttemptState::kSuspended);  // said before it left
     CPPUNIT_ASSERT(t.books.attempts[t.key(one.job)].state == AttemptState::kLeaving);
+  }
+
+  void an_end_overtakes_its_start() {
+    const auto started = [](Micros wall, bool has_started) {
+      OneJob one;
+      TestPool& t = one.t;
+      one.bring_to(JobState::kPlaced);
+      const AttemptKey key = t.key(one.job);
+      t.pass(3 * kSecond);
+      t.apply(AttemptEnded{key, one.machine, EndReason::kDone, "", 0, -1, wall, "", has_started});
+      CPPUNIT_ASSERT_EQUAL(t.books.attempts[key].started, t.books.uses[key].started);
+      const Micros at = t.books.attempts[key].started;
+      return at == 0 ? std::optional<Micros>() : t.now - at;
+    };
+    CPPUNIT_ASSERT(Micros{kSecond} == started(kSecond, true));
+    CPPUNIT_ASSERT(Micros{0} == started(-kSecond, true));
+    CPPUNIT_ASSERT(Micros{3 * kSecond} == started(60 * kSecond, true));  // not before it was placed
+    CPPUNIT_ASSERT(std::nullopt == started(kSecond, false));
   }
 
   // Its program ended before it was told to leave.

@@ -334,9 +334,13 @@ void Pool::State::on(const AttemptEnded& event) {
     return;
   }
   changes.answer().verdicts.emplace_back(event.key, Verdict::kCounts);
+  // A short one's end may overtake the report of its start.
+  AttemptRecord& record = attempt->record;
+  if (event.started && record.started == 0)
+    record.started = std::max(record.decided, changes.now() - std::max<Micros>(event.wall, 0));
   end_attempt(*attempt,
               {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left,
-               event.started || attempt->record.started != 0, event.memory_peak, event.alike});
+               event.started || record.started != 0, event.memory_peak, event.alike});
 }
 
 // The only place where attempts end: writes the records, charges the user, frees the
