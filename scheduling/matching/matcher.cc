@@ -9,6 +9,8 @@
 // but for promised places.
 #include "scheduling/matching/matcher.h"
 
+#include <algorithm>
+
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/ledger.h"
 #include "scheduling/books/machine_book.h"
@@ -104,6 +106,7 @@ void Matcher::serve(Machine& m, Micros now, const Actions& actions) {
       continue;
     }
     actions.place(*job, chosen);
+    ++placed_;
     rekey();
   }
 }
@@ -178,35 +181,45 @@ std::vector<Matcher::Search> Matcher::searches_for_new_jobs() const {
   if (queue_.newly_queued().empty()) return searches;
   for (const auto& kind : suitability_.kinds()) {
     if (kind->idle.empty()) continue;
-    Search search{kind.get(), nullptr, 0};
+    Search search{kind.get(), least_of_new(*kind), placed_, nullptr, 0};
     advance(search, 0);
-    if (search.next != nullptr) searches.push_back(search);
+    if (search.next != nullptr) searches.push_back(std::move(search));
   }
   return searches;
 }
 
-// The least of each amount that a new job needs which suits this kind. Some may have been placed
-// meanwhile. std::nullopt: there is none.
-std::optional<Ask> Matcher::least_of_new(const MachineKind& kind) const {
-  std::optional<Ask> needs;
+// Of the new jobs that suit this kind. Groups are not put together: one may need little memory, and
+// the other little disk, and no machine have room for either.
+std::vector<Ask> Matcher::least_of_new(const MachineKind& kind) const {
+  std::vector<Ask> asks;
   for (const Group* group : queue_.newly_queued()) {
     if (group->lines.empty() || !group->suits[kind.index]) continue;
     if (!queue_.may_start(*group)) continue;
-    const Amounts of_group = most(group->newly_least, group->lines.bound().least);
-    needs = needs ? Ask{least(needs->amounts, of_group), least(needs->named, group->of_machine)}
-                  : Ask{of_group, group->of_machine};
+    Ask ask{most(group->newly_least, group->lines.bound().least), group->of_machine};
+    const auto asks_no_more = [](const Ask& a, const Ask& b) {
+      return a.amounts.within(b.amounts) && a.named.within(b.named);
+    };
+    const auto is_covered = [&](const Ask& other) { return asks_no_more(other, ask); };
+    if (std::any_of(asks.begin(), asks.end(), is_covered)) continue;
+    std::erase_if(asks, [&](const Ask& other) { return asks_no_more(ask, other); });
+    asks.push_back(std::move(ask));
   }
-  return needs;
+  return asks;
 }
 
 void Matcher::advance(Search& search, uint64_t after) const {
   search.next = nullptr;
-  const std::optional<Ask> needs = least_of_new(*search.kind);
-  if (!needs) return;
+  if (search.placed != placed_) {
+    search.asks = least_of_new(*search.kind);
+    search.placed = placed_;
+  }
+  const auto fits_in = [&](const Space& space) {
+    return std::any_of(search.asks.begin(), search.asks.end(),
+                       [&](const Ask& ask) { return ask.within(space); });
+  };
   search.next =
       search.kind->idle.first_behind([after](const Machine& m) { return m.place.number > after; },
-                                     [&](const IdleBound& bound) { return needs->within(bound); },
-                                     [&](const Machine& m) { return needs->within(m.place); });
+                                     fits_in, [&](const Machine& m) { return fits_in(m.place); });
   if (search.next != nullptr) search.place = search.next->place.number;
 }
 

@@ -102,14 +102,17 @@ class Matcher {
   bool may_start(const Job& job, const Machine& machine) const;
   // What such a job gets where others have left.
   void wait_for(Job& job, Machine& machine, const Actions& actions);
-  // For the next idle machine of this kind with room for the least of each that a new job needs.
+  // For the next idle machine of this kind with room for the least that the new jobs of one group
+  // need.
   struct Search {
     const MachineKind* kind = nullptr;
+    std::vector<Ask> asks;    // one for each group, less those that ask for as much as another
+    uint64_t placed = 0;      // Matcher::placed_, as of which they are
     Machine* next = nullptr;  // null: there is none any more
     uint64_t place = 0;       // of `next`, when it was found
   };
   std::vector<Search> searches_for_new_jobs() const;
-  std::optional<Ask> least_of_new(const MachineKind& kind) const;
+  std::vector<Ask> least_of_new(const MachineKind& kind) const;
   void advance(Search& search, uint64_t after) const;
   Machine* next_to_serve(uint64_t after, std::vector<Search>& searches);
 
@@ -123,6 +126,7 @@ class Matcher {
   HostQueue hosts_;
   Promises promises_;
   std::map<JobId, Job*> licensed_;
+  uint64_t placed_ = 0;  // counts the jobs that were placed
 };
 
 }  // namespace sublet::scheduling
