@@ -60,9 +60,9 @@ class JobQueue {
   // The user's key may have changed, or whether he is passed over, or a batch of his
   // is full: then none of these jobs is found.
   void rekey(User& user);
-  // The keys of all users with jobs in these groups may have changed. O(lines), if their order has
-  // not.
-  void rekey_all(const Suitability& suitability);
+  // The keys of all of these users, whose jobs are all that wait, may have changed. O(lines), after
+  // O(users log users).
+  void rekey_all(const std::map<std::string, User>& users, const Suitability& suitability);
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
 
@@ -87,6 +87,7 @@ class JobQueue {
   UserLine& line_for(Job& job);
   // The line's jobs, its user's key, or whether it may stand, have changed.
   void settle(UserLine& line);
+  void enter(UserLine& line, const UserKey& key);
   void leave(UserLine& line);
   Sought sought_in(const Group& group, const JobSearch& search, bool licensed) const;
   SoughtInGroup sought_in(const Group& group, const JobSearch& search) const;

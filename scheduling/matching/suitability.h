@@ -22,8 +22,8 @@
 #include "rules/rule.h"
 #include "scheduling/books/hours_book.h"
 #include "scheduling/books/licence_book.h"
+#include "scheduling/matching/group_lines.h"
 #include "scheduling/matching/machine_queue.h"
-#include "scheduling/matching/user_line.h"
 #include "scheduling/records.h"
 
 namespace sublet::scheduling {
@@ -79,7 +79,7 @@ struct Group {
   rules::NamedAmounts of_machine;    // and the others
   const OpenHours* hours = nullptr;  // null: at any time
   uint64_t demands = 0;
-  LineTree lines;  // one for each user
+  GroupLines lines;  // one for each user
   // Jobs were added that may fit an idle machine, none of which needs less than this; IDLE has
   // not been searched for them yet.
   bool newly_queued = false;

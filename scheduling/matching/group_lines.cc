@@ -1,0 +1,181 @@
+#include "scheduling/matching/group_lines.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace sublet::scheduling {
+namespace {
+
+auto at(auto& sequence, size_t index) {
+  return sequence.begin() + static_cast<std::ptrdiff_t>(index);
+}
+
+// `all` was the bound of the parts and of one with the bound `gone`, which has left. Mostly another
+// needs as little, and one of the first parts says so.
+template <typename Part>
+void forget(UserBound& all, const UserBound& gone, const Part* begin, const Part* end) {
+  const auto unless_its_own = [](auto of_all, auto own) {
+    return own > of_all ? of_all : std::numeric_limits<decltype(of_all)>::max();
+  };
+  UserBound left = {{unless_its_own(all.least.cores, gone.least.cores),
+                     unless_its_own(all.least.memory, gone.least.memory),
+                     unless_its_own(all.least.disk, gone.least.disk)},
+                    unless_its_own(all.since, gone.since),
+                    all.licensed && !gone.licensed};
+  for (; begin != end && !(left == all); ++begin) left = join(left, begin->bound);
+  all = left;
+}
+
+}  // namespace
+
+bool GroupLines::before(const Entry& a, const Entry& b) {
+  if (a.key != b.key) return a.key < b.key;
+  if (a.number != b.number) return a.number < b.number;
+  return comes_before(*a.line, *b.line);
+}
+
+GroupLines::Chunk GroupLines::chunk_of(std::unique_ptr<Entries> entries) {
+  entries->reserve(kMost + 1);
+  Chunk chunk{{}, 0, entries->front().bound, std::move(entries)};
+  for (const Entry& entry : *chunk.entries) chunk.bound = join(chunk.bound, entry.bound);
+  note_front(chunk);
+  return chunk;
+}
+
+void GroupLines::note_front(Chunk& chunk) {
+  chunk.key = chunk.entries->front().key;
+  chunk.number = chunk.entries->front().number;
+}
+
+GroupLines::Position GroupLines::find(UserLine& line) const {
+  const Entry sought = entry_of(line);
+  const auto comes_later = [](const Entry& entry, const Chunk& chunk) {
+    if (entry.key != chunk.key) return entry.key < chunk.key;
+    if (entry.number != chunk.number) return entry.number < chunk.number;
+    return before(entry, chunk.entries->front());
+  };
+  const auto begin = at(chunks_, first_);
+  const auto next = std::upper_bound(begin, chunks_.end(), sought, comes_later);
+  const auto chunk = next == begin ? next : next - 1;
+  const auto place =
+      std::lower_bound(chunk->entries->begin(), chunk->entries->end(), sought, before);
+  return {static_cast<size_t>(chunk - chunks_.begin()),
+          static_cast<size_t>(place - chunk->entries->begin())};
+}
+
+GroupLines::Position GroupLines::after(const UserKey& from) const {
+  const auto comes_later = [](const UserKey& key, const auto& one) { return key < one.key; };
+  const auto begin = at(chunks_, first_);
+  const auto next = std::upper_bound(begin, chunks_.end(), from, comes_later);
+  if (next == begin) return {first_, 0};
+  const auto chunk = next - 1;
+  const auto place =
+      std::upper_bound(chunk->entries->begin(), chunk->entries->end(), from, comes_later);
+  return {static_cast<size_t>(chunk - chunks_.begin()),
+          static_cast<size_t>(place - chunk->entries->begin())};
+}
+
+void GroupLines::add(UserLine& line) {
+  if (empty()) return append(line);
+  const Position place = find(line);
+  Chunk& chunk = chunks_[place.chunk];
+  chunk.entries->insert(at(*chunk.entries, place.entry), entry_of(line));
+  chunk.bound = join(chunk.bound, line.of_jobs);
+  bound_ = join(bound_, line.of_jobs);
+  note_front(chunk);
+  if (chunk.entries->size() > kMost) split(place.chunk);
+}
+
+void GroupLines::take(UserLine& line) {
+  const Position place = find(line);
+  Chunk& chunk = chunks_[place.chunk];
+  chunk.entries->erase(at(*chunk.entries, place.entry));
+  if (chunk.entries->empty()) {
+    erase(place.chunk);
+  } else {
+    const Entry* entries = chunk.entries->data();
+    forget(chunk.bound, line.of_jobs, entries, entries + chunk.entries->size());
+    note_front(chunk);
+    merge_next(place.chunk);
+  }
+  forget(bound_, line.of_jobs, chunks_.data() + first_, chunks_.data() + chunks_.size());
+}
+
+void GroupLines::refresh(UserLine& line) {
+  const Position place = find(line);
+  Chunk& chunk = chunks_[place.chunk];
+  Entry& entry = (*chunk.entries)[place.entry];
+  const UserBound before = entry.bound;
+  entry.bound = line.of_jobs;
+  const Entry* entries = chunk.entries->data();
+  chunk.bound = join(chunk.bound, entry.bound);
+  forget(chunk.bound, before, entries, entries + chunk.entries->size());
+  bound_ = join(bound_, entry.bound);
+  forget(bound_, before, chunks_.data() + first_, chunks_.data() + chunks_.size());
+}
+
+// After the last one only what exceeds, so that a sequence that grows at its end is not made of
+// chunks that are half empty.
+void GroupLines::split(size_t chunk) {
+  Entries& entries = *chunks_[chunk].entries;
+  const bool last = chunk + 1 == chunks_.size();
+  const auto half = last ? entries.end() - 1 : at(entries, entries.size() / 2);
+  auto second = std::make_unique<Entries>(half, entries.end());
+  entries.erase(half, entries.end());
+  chunks_[chunk] = chunk_of(std::move(chunks_[chunk].entries));
+  chunks_.insert(at(chunks_, chunk + 1), chunk_of(std::move(second)));
+}
+
+void GroupLines::erase(size_t chunk) {
+  if (chunk != first_) {
+    chunks_.erase(at(chunks_, chunk));
+    return;
+  }
+  chunks_[first_++].entries.reset();
+  if (first_ <= chunks_.size() / 2) return;
+  chunks_.erase(chunks_.begin(), at(chunks_, first_));
+  first_ = 0;
+}
+
+// If both are small: few lines do not stand in many chunks.
+void GroupLines::merge_next(size_t chunk) {
+  if (chunk + 1 == chunks_.size()) return;
+  Entries& entries = *chunks_[chunk].entries;
+  const Entries& next = *chunks_[chunk + 1].entries;
+  if (entries.size() + next.size() > kMost / 4) return;
+  entries.insert(entries.end(), next.begin(), next.end());
+  chunks_[chunk].bound = join(chunks_[chunk].bound, chunks_[chunk + 1].bound);
+  erase(chunk + 1);
+}
+
+void GroupLines::clear() {
+  spare_.clear();
+  for (size_t chunk = first_; chunk < chunks_.size(); ++chunk)
+    spare_.push_back(std::move(chunks_[chunk].entries));
+  chunks_.clear();
+  first_ = 0;
+}
+
+std::unique_ptr<GroupLines::Entries> GroupLines::no_entries() {
+  if (spare_.empty()) return std::make_unique<Entries>();
+  auto entries = std::move(spare_.back());
+  spare_.pop_back();
+  entries->clear();
+  return entries;
+}
+
+void GroupLines::append(UserLine& line) {
+  if (!empty() && !before(chunks_.back().entries->back(), entry_of(line))) return add(line);
+  bound_ = empty() ? line.of_jobs : join(bound_, line.of_jobs);
+  constexpr size_t kAppended = kMost * 3 / 4;  // so that not every addition splits a chunk
+  if (!empty() && chunks_.back().entries->size() < kAppended) {
+    chunks_.back().entries->push_back(entry_of(line));
+    chunks_.back().bound = join(chunks_.back().bound, line.of_jobs);
+    return;
+  }
+  auto entries = no_entries();
+  entries->push_back(entry_of(line));
+  chunks_.push_back(chunk_of(std::move(entries)));
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,116 @@
+// The lines of one group, in the order in which a machine serves them. They stand in chunks, each
+// with a bound of what its jobs need: so the first line with some property is found by a look at
+// the chunks, and a user whose key changes is moved within two of them. Each entry repeats what a
+// search compares, because a user has a line in many groups, all of which move with him, and most
+// of the time is spent on waiting for memory.
+//
+// The lines are not owned; their key, number and bound may not change while they are here, but for
+// `refresh`. Private to the brain.
+#ifndef SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
+#define SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "scheduling/matching/user_line.h"
+
+namespace sublet::scheduling {
+
+class GroupLines {
+ public:
+  bool empty() const { return first_ == chunks_.size(); }
+  // Of all lines; only when not empty.
+  const UserBound& bound() const { return bound_; }
+
+  // The line is not here.
+  void add(UserLine& line);
+  // The line is here.
+  void take(UserLine& line);
+  // The line's bound has changed.
+  void refresh(UserLine& line);
+  // Keeps the memory for lines that are appended now.
+  void clear();
+  // Like add; O(1) if it comes after all others.
+  void append(UserLine& line);
+
+  // The first line that `is` so; null: none. May be so: lines whose bound `may`.
+  template <typename May, typename Is>
+  UserLine* first(May may, Is is) const {
+    return first_from({first_, 0}, may, is);
+  }
+  // The same among the lines whose keys are behind this one.
+  template <typename May, typename Is>
+  UserLine* first_behind(const UserKey& from, May may, Is is) const {
+    return first_from(after(from), may, is);
+  }
+  // In order, of the lines whose bound `may`, until `visit` returns false.
+  template <typename May, typename Visit>
+  void walk(May may, Visit visit) const {
+    if (empty() || !may(bound_)) return;
+    for (size_t chunk = first_; chunk < chunks_.size(); ++chunk) {
+      if (!may(chunks_[chunk].bound)) continue;
+      for (const Entry& entry : *chunks_[chunk].entries)
+        if (may(entry.bound) && !visit(*entry.line)) return;
+    }
+  }
+
+ private:
+  struct Entry {
+    UserKey key;
+    uint64_t number = 0;
+    UserLine* line = nullptr;
+    UserBound bound;
+  };
+  using Entries = std::vector<Entry>;
+  // Never empty, and of kMost at most.
+  struct Chunk {
+    UserKey key;  // those of its first entry
+    uint64_t number = 0;
+    UserBound bound;  // of all entries
+    std::unique_ptr<Entries> entries;
+  };
+  struct Position {
+    size_t chunk = 0;
+    size_t entry = 0;
+  };
+  static constexpr size_t kMost = 64;
+
+  static Entry entry_of(UserLine& line) { return {line.key, line.number, &line, line.of_jobs}; }
+  // By the keys and numbers; of equal ones, by the lines.
+  static bool before(const Entry& a, const Entry& b);
+  static Chunk chunk_of(std::unique_ptr<Entries> entries);
+  std::unique_ptr<Entries> no_entries();
+  static void note_front(Chunk& chunk);
+  // Where the line stands or would be added; not when empty.
+  Position find(UserLine& line) const;
+  // The first entry whose key is behind this one.
+  Position after(const UserKey& from) const;
+  void split(size_t chunk);
+  void erase(size_t chunk);
+  void merge_next(size_t chunk);
+
+  template <typename May, typename Is>
+  UserLine* first_from(Position begin, May& may, Is& is) const {
+    if (empty() || !may(bound_)) return nullptr;
+    size_t entry = begin.entry;
+    for (size_t chunk = begin.chunk; chunk < chunks_.size(); ++chunk, entry = 0) {
+      if (!may(chunks_[chunk].bound)) continue;
+      const Entries& entries = *chunks_[chunk].entries;
+      for (; entry < entries.size(); ++entry)
+        if (may(entries[entry].bound) && is(*entries[entry].line)) return entries[entry].line;
+    }
+    return nullptr;
+  }
+
+  std::vector<Chunk> chunks_;
+  // Those before this one are gone: users mostly leave at the front and come back at the end.
+  size_t first_ = 0;
+  UserBound bound_;  // only when not empty
+  std::vector<std::unique_ptr<Entries>> spare_;
+};
+
+}  // namespace sublet::scheduling
+
+#endif  // SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
