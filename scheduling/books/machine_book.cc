@@ -137,7 +137,7 @@ void MachineBook::find_similar_absences(Machine& machine) {
 }
 
 void MachineBook::note_local_time() {
-  for (auto& [id, machine] : machines_) find_similar_absences(machine);
+  for (Machine* machine : by_id_) find_similar_absences(*machine);
 }
 
 void MachineBook::schedule(Machine& machine) {
@@ -151,6 +151,19 @@ void MachineBook::schedule(Machine& machine) {
   due_.set(machine, next);
 }
 
+// The machine of this id, made if necessary.
+Machine& MachineBook::enter(MachineId id) {
+  const auto [entry, made] = machines_.try_emplace(id);
+  Machine& machine = entry->second;
+  if (!made) return machine;
+  machine.record.id = id;
+  const auto before = [](const Machine* a, const Machine* b) {
+    return a->record.id < b->record.id;
+  };
+  by_id_.insert(std::upper_bound(by_id_.begin(), by_id_.end(), &machine, before), &machine);
+  return machine;
+}
+
 Machine* MachineBook::join(const MachineJoined& event) {
   MachineId id = event.machine;
   if (id == 0) {
@@ -158,7 +171,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
   } else if (find(id) == nullptr) {
     return nullptr;
   }
-  Machine& m = machines_[id];
+  Machine& m = enter(id);
   take_from_idle(m);
   const auto old_name = names_.find(m.record.name);
   if (old_name != names_.end() && old_name->second == id) names_.erase(old_name);
@@ -320,7 +333,8 @@ void MachineBook::check(Machine& m) {
 }
 
 void MachineBook::restart() {
-  for (auto& [id, m] : machines_) {
+  for (Machine* machine : by_id_) {
+    Machine& m = *machine;
     m.load = 0;
     m.granted = 0;  // before this server was there
     if (is_gone(m)) continue;
@@ -356,7 +370,7 @@ void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
 
 bool MachineBook::restore(const MachineRecord& row) {
   if (row.id == 0 || machines_.contains(row.id)) return false;
-  Machine& m = machines_[row.id];
+  Machine& m = enter(row.id);
   m.due_kind = Timed::Kind::kMachine;
   m.due_id = row.id;
   m.record = row;
@@ -381,7 +395,8 @@ bool MachineBook::restore(const AbsenceRecord& row) {
 
 void MachineBook::set_limits(const std::string& limits) {
   limits_ = parse_machine_limits(limits).value_or(MachineLimits());
-  for (auto& [id, m] : machines_) {
+  for (Machine* machine : by_id_) {
+    Machine& m = *machine;
     const uint64_t limit = limits_.of(m.record.name);
     if (limit == m.limit) continue;
     m.limit = limit;

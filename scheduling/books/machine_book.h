@@ -6,8 +6,8 @@
 #ifndef SUBLET_SCHEDULING_BOOKS_MACHINE_BOOK_H_
 #define SUBLET_SCHEDULING_BOOKS_MACHINE_BOOK_H_
 
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,35 +31,36 @@ class Matcher;
 
 struct Machine : Timed {
   MachineRecord record;
+  // What most queries and decisions ask comes first, together.
   MachineKind* kind = nullptr;
-  bool away = false;      // whether the owner is away, from the last report
-  Micros away_since = 0;  // as far as is known; 0: the owner is not away
+  bool away = false;  // whether the owner is away, from the last report
+  bool silent = false;
+  bool touched = false;
+  bool rewritten = false;       // its record must be stored even if its state is unchanged
+  bool owner_returned = false;  // his absences must be stored
   // He was seen there since the machine joined and was last silent: so when he leaves, it is known
   // when.
   bool owner_seen = false;
-  Absences absences;
-  SimilarAbsences similar;  // to the present one
-  bool silent = false;
   uint64_t memory_free = 0;  // 0: not known
   uint64_t disk_free = 0;
-  double load = 0;  // the average of the last minute, from the last report
-  Micros last_contact = 0;
-  Micros paused_until = 0;    // after a refusal; 0: not paused
-  uint64_t limit = 0;         // of jobs at a time, by the pool's word; 0: any number
-  uint32_t registration = 0;  // counts the joins
+  Micros paused_until = 0;  // after a refusal; 0: not paused
+  uint64_t limit = 0;       // of jobs at a time, by the pool's word; 0: any number
   // Kept by the attempt book alone: the jobs of the live attempts on it, ascending, what those
   // have reserved, licences of the pool included, and how much memory and disk of that they use.
   std::vector<JobId> running;
   Amounts reserved;
-  rules::NamedAmounts named_reserved;
   Amounts used;
-  Micros granted = 0;  // when a job was last placed here; 0: an attempt here has ended since then
+  rules::NamedAmounts named_reserved;
   Job* promised_to = nullptr;  // for which it keeps room (matching/promises.h); null: for none
   IdlePlace place;
   Micros idle_since = 0;
-  bool touched = false;
-  bool rewritten = false;       // its record must be stored even if its state is unchanged
-  bool owner_returned = false;  // his absences must be stored
+  Micros away_since = 0;  // as far as is known; 0: the owner is not away
+  Absences absences;
+  SimilarAbsences similar;  // to the present one
+  double load = 0;          // the average of the last minute, from the last report
+  Micros last_contact = 0;
+  uint32_t registration = 0;  // counts the joins
+  Micros granted = 0;  // when a job was last placed here; 0: an attempt here has ended since then
 };
 
 // What one job could have of the machine at present if there were no others: all its cores, and
@@ -91,8 +92,8 @@ class MachineBook {
  public:
   MachineBook(const Parameters& parameters, Matcher& matcher, Deadlines& due, Changes& changes);
 
-  // Ascending ids.
-  const std::map<MachineId, Machine>& all() const { return machines_; }
+  // All that were ever known, by ascending ids.
+  std::span<const Machine* const> all() const { return by_id_; }
   // Null: not known.
   Machine* find(MachineId id);
   const Machine* find(MachineId id) const;
@@ -161,7 +162,10 @@ class MachineBook {
   Matcher& matcher_;
   Deadlines& due_;
   Changes& changes_;
-  std::map<MachineId, Machine> machines_;
+  Machine& enter(MachineId id);
+
+  std::unordered_map<MachineId, Machine> machines_;
+  std::vector<Machine*> by_id_;                       // ascending
   std::unordered_map<std::string, MachineId> names_;  // the newest of that name
   Touched<Machine> touched_;
 };

@@ -9,11 +9,11 @@ Anchored Pool::anchor() const {
   const State& s = *state_;
   Anchored anchor;
   anchor.parameters = s.parameters;
-  for (const auto& [id, m] : s.machines.all())
-    anchor.machines.push_back({id, m.away, m.silent, m.memory_free, m.disk_free, m.last_contact,
-                               m.paused_until, m.registration, m.away_since,
-                               m.promised_to != nullptr ? m.promised_to->record.id : 0,
-                               m.owner_seen, m.load, m.granted});
+  for (const Machine* m : s.machines.all())
+    anchor.machines.push_back({m->record.id, m->away, m->silent, m->memory_free, m->disk_free,
+                               m->last_contact, m->paused_until, m->registration, m->away_since,
+                               m->promised_to != nullptr ? m->promised_to->record.id : 0,
+                               m->owner_seen, m->load, m->granted});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,

@@ -56,9 +56,7 @@ std::optional<MachineView> Pool::machine(MachineId id) const {
 
 std::vector<MachineView> Pool::machines() const {
   std::vector<MachineView> views;
-  for (const auto& [id, m] : state_->machines.all()) {
-    views.push_back(view_of(m, *state_));
-  }
+  for (const Machine* m : state_->machines.all()) views.push_back(view_of(*m, *state_));
   return views;
 }
 
@@ -88,8 +86,8 @@ std::vector<std::string> Pool::requesting() const {
 
 std::vector<MachineId> Pool::idle() const {
   std::vector<std::pair<uint64_t, MachineId>> line;
-  for (const auto& [id, m] : state_->machines.all())
-    if (m.place.number != 0) line.emplace_back(m.place.number, id);
+  for (const Machine* m : state_->machines.all())
+    if (m->place.number != 0) line.emplace_back(m->place.number, m->record.id);
   std::sort(line.begin(), line.end());
   std::vector<MachineId> ids;
   for (const auto& [place, id] : line) ids.push_back(id);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "scheduling/matching/machine_words.h"
@@ -10,16 +11,6 @@
 
 namespace sublet::scheduling {
 namespace {
-
-using Machines = std::vector<const Machine*>;
-
-Machines in_the_pool(const Pool::State& state) {
-  Machines all;
-  for (const auto& [id, m] : state.machines.all()) {
-    if (m.record.state != MachineState::kGone) all.push_back(&m);
-  }
-  return all;
-}
 
 // "linux/aarch64 or linux/x86_64"
 std::string alternatives(std::string platforms) {
@@ -40,12 +31,29 @@ Amounts room_in(const Machine& m, Room room) {
   return most(lent, {m.record.cores, m.record.memory, m.record.disk});
 }
 
+// What is asked of each machine again and again, together: most of the time is spent on waiting
+// for their memory.
+struct Known {
+  const Machine* machine = nullptr;
+  const MachineKind* kind = nullptr;
+  Amounts room;
+};
+using Machines = std::vector<Known>;
+
+Machines known_of(std::span<const Machine* const> machines, Room room) {
+  Machines all;
+  all.reserve(machines.size());
+  for (const Machine* m : machines)
+    if (room == Room::kAll || !is_gone(*m)) all.push_back({m, m->kind, room_in(*m, room)});
+  return all;
+}
+
 // One requirement, by which machines are narrowed down.
 struct Step {
   bool asked;
   std::string what;
-  std::function<uint64_t(const Machine&)> size;  // empty: nothing to measure
-  std::function<bool(const Machine&)> fits;
+  std::function<uint64_t(const Known&)> size;  // empty: nothing to measure
+  std::function<bool(const Known&)> fits;
   std::function<std::string(uint64_t)> text;
   bool of_kind = false;  // machines of a kind do not differ in it
 };
@@ -60,16 +68,16 @@ Closest closest(const Machines& all, const std::vector<Step>& steps) {
   Closest closest;
   // Of the first steps, which are of kinds, counted once for each: by MachineKind::index, from 1.
   std::vector<size_t> met_by;
-  const auto first_unmet = [&](const Machine& m, size_t from, bool of_kind) {
+  const auto first_unmet = [&](const Known& m, size_t from, bool of_kind) {
     while (from < steps.size() && (!of_kind || steps[from].of_kind) && steps[from].fits(m)) ++from;
     return from;
   };
-  for (const Machine* m : all) {
-    if (met_by.size() <= m->kind->index) met_by.resize(m->kind->index + 1);
-    size_t& by_kind = met_by[m->kind->index];
-    if (by_kind == 0) by_kind = 1 + first_unmet(*m, 0, true);
-    const size_t met = first_unmet(*m, by_kind - 1, false);
-    if (met != closest.steps && m != all.front()) closest.some_met_fewer = true;
+  for (const Known& m : all) {
+    if (met_by.size() <= m.kind->index) met_by.resize(m.kind->index + 1);
+    size_t& by_kind = met_by[m.kind->index];
+    if (by_kind == 0) by_kind = 1 + first_unmet(m, 0, true);
+    const size_t met = first_unmet(m, by_kind - 1, false);
+    if (met != closest.steps && &m != &all.front()) closest.some_met_fewer = true;
     if (met > closest.steps) closest.machines.clear();
     closest.steps = std::max(closest.steps, met);
     if (met == closest.steps) closest.machines.push_back(m);
@@ -80,11 +88,11 @@ Closest closest(const Machines& all, const std::vector<Step>& steps) {
 // Narrows the machines, of which none fits, by one requirement after the other: `missing` names
 // the one that excluded the last ones.
 void name_missing(const Machines& all, const Requirements& needs, const LicenceBook& licences,
-                  Room room, std::string& missing) {
+                  std::string& missing) {
   const auto plain = [](uint64_t n) { return std::to_string(n); };
-  const auto cores = [room](const Machine& m) { return room_in(m, room).cores; };
-  const auto memory = [room](const Machine& m) { return room_in(m, room).memory; };
-  const auto disk = [room](const Machine& m) { return room_in(m, room).disk; };
+  const auto cores = [](const Known& m) { return m.room.cores; };
+  const auto memory = [](const Known& m) { return m.room.memory; };
+  const auto disk = [](const Known& m) { return m.room.disk; };
   std::optional<rules::Rule> require;
   if (!needs.require.empty()) {
     try {
@@ -96,31 +104,30 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
   }
   std::vector<Step> steps = {
       {!needs.os.empty(), "runs " + needs.os, nullptr,
-       [&](const Machine& m) { return m.record.os == needs.os; }, nullptr, true},
+       [&](const Known& m) { return m.kind->os == needs.os; }, nullptr, true},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
-       [&](const Machine& m) { return m.record.architecture == needs.architecture; }, nullptr,
-       true},
+       [&](const Known& m) { return m.kind->architecture == needs.architecture; }, nullptr, true},
       {!needs.platforms.empty(), "is " + alternatives(needs.platforms), nullptr,
-       [&](const Machine& m) {
-         return allows_platform(needs.platforms, m.record.os, m.record.architecture);
+       [&](const Known& m) {
+         return allows_platform(needs.platforms, m.kind->os, m.kind->architecture);
        },
        nullptr, true},
       {require.has_value(), "meets \"" + needs.require + "\"", nullptr,
-       [&](const Machine& m) { return holds(*require, *m.kind); }, nullptr, true},
+       [&](const Known& m) { return holds(*require, *m.kind); }, nullptr, true},
       {needs.cores > 0, "has " + counted(needs.cores, "core"), cores,
-       [&](const Machine& m) { return needs.cores <= cores(m); }, plain},
+       [&](const Known& m) { return needs.cores <= cores(m); }, plain},
       {needs.memory > 0, "has " + bytes_text(needs.memory) + " of memory", memory,
-       [&](const Machine& m) { return needs.memory <= memory(m); }, bytes_text},
+       [&](const Known& m) { return needs.memory <= memory(m); }, bytes_text},
       {needs.disk > 0, "has " + bytes_text(needs.disk) + " of disk", disk,
-       [&](const Machine& m) { return needs.disk <= disk(m); }, bytes_text},
+       [&](const Known& m) { return needs.disk <= disk(m); }, bytes_text},
   };
   const rules::NamedAmounts named =
       licences.others_in(rules::NamedAmounts::stored(needs.resources));
   for (const auto& [name, amount] : named)
-    steps.push_back(
-        {true, "offers " + std::to_string(amount) + " " + name,
-         [&name](const Machine& m) { return m.kind->offers.of(name); },
-         [&name, amount](const Machine& m) { return amount <= m.kind->offers.of(name); }, plain});
+    steps.push_back({true, "offers " + std::to_string(amount) + " " + name,
+                     [&name](const Known& m) { return m.kind->offers.of(name); },
+                     [&name, amount](const Known& m) { return amount <= m.kind->offers.of(name); },
+                     plain});
   std::erase_if(steps, [](const Step& step) { return !step.asked; });
   const Closest left = closest(all, steps);
   if (left.steps == steps.size()) return;
@@ -131,10 +138,10 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
   if (!step.size) return;
   const Machine* largest = nullptr;
   uint64_t size = 0;  // of a name that none has nothing is said: the largest would be none
-  for (const Machine* m : left.machines) {
-    const uint64_t own = step.size(*m);
+  for (const Known& m : left.machines) {
+    const uint64_t own = step.size(m);
     if (own <= size) continue;
-    largest = m;
+    largest = m.machine;
     size = own;
   }
   if (largest != nullptr)
@@ -144,13 +151,12 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
 // The machines that fit; if none does, `missing` says what they lack. `suited`: the kinds that
 // suit the job.
 Machines fitting(const Machines& all, const Requirements& needs, const std::vector<bool>& suited,
-                 const LicenceBook& licences, Room room, std::string& missing) {
+                 const LicenceBook& licences, std::string& missing) {
   const Amounts amounts = amounts_of(needs);
   Machines fit;
-  for (const Machine* m : all) {
-    if (suited[m->kind->index] && amounts.within(room_in(*m, room))) fit.push_back(m);
-  }
-  if (fit.empty()) name_missing(all, needs, licences, room, missing);
+  for (const Known& m : all)
+    if (amounts.within(m.room) && suited[m.kind->index]) fit.push_back(m);
+  if (fit.empty()) name_missing(all, needs, licences, missing);
   return fit;
 }
 
@@ -158,7 +164,8 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 std::string none_idle(const Machines& fit, const Ask& needs) {
   uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, limited = 0, resting = 0,
            paused = 0;
-  for (const Machine* m : fit) {
+  for (const Known& known : fit) {
+    const Machine* m = known.machine;
     if (m->record.draining) {
       ++drained;
     } else if (m->silent) {
@@ -201,7 +208,8 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
 // one that is the first to take jobs again. "": none rests.
 std::string who_rests(const Machines& fit, Micros now) {
   const Machine* first = nullptr;
-  for (const Machine* m : fit) {
+  for (const Known& known : fit) {
+    const Machine* m = known.machine;
     if (m->record.draining || !rests(*m)) continue;
     const auto until = [](const Machine& one) { return one.record.failures.rests_until; };
     if (first == nullptr || until(*m) < until(*first)) first = m;
@@ -221,15 +229,15 @@ struct Offer {
 std::vector<Offer> offers_of(const Machines& machines) {
   std::vector<Offer> offers;
   std::vector<size_t> places;  // by MachineKind::index, counted from 1
-  for (const Machine* m : machines) {
-    if (places.size() <= m->kind->index) places.resize(m->kind->index + 1);
-    size_t& place = places[m->kind->index];
+  for (const Known& m : machines) {
+    if (places.size() <= m.kind->index) places.resize(m.kind->index + 1);
+    size_t& place = places[m.kind->index];
     if (place == 0) {
-      offers.push_back({m->kind, {}});
+      offers.push_back({m.kind, {}});
       place = offers.size();
     }
     Offer& offer = offers[place - 1];
-    offer.most = most(offer.most, lent_by(*m));
+    offer.most = most(offer.most, m.room);
   }
   return offers;
 }
@@ -335,7 +343,7 @@ std::string used_before(const Pool::State& s, const Job& job, uint64_t asked, co
   needs.memory = asked;
   std::string missing_anyway;
   const size_t fit_anyway =
-      fitting(all, needs, job.demand->group->suits, s.licences, Room::kNow, missing_anyway).size();
+      fitting(all, needs, job.demand->group->suits, s.licences, missing_anyway).size();
   if (fit_anyway == 0) missing = missing_anyway;
   if (fit_anyway <= fit) return "";
   return std::string(job.record.attempts > 0 ? "it" : "another of its array") + " used " +
@@ -473,12 +481,11 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
     const std::string refused = refusals_text(job->record.refusals, "");
     return (reason.starts_with(refused) ? without_again(reason) : refused) + again;
   }
-  const Machines all = in_the_pool(s);
+  const Machines all = known_of(s.machines.all(), Room::kNow);
   if (all.empty()) return "no machine is in the pool: start sublet-client on a workstation";
   const Requirements& needs = job->record.needs;
   std::string missing;
-  const Machines fit =
-      fitting(all, needs, job->demand->group->suits, s.licences, Room::kNow, missing);
+  const Machines fit = fitting(all, needs, job->demand->group->suits, s.licences, missing);
   std::string text;
   if (memory_asked && *memory_asked < needs.memory)
     text = used_before(s, *job, *memory_asked, all, fit.size(), missing);
@@ -514,14 +521,12 @@ std::string Pool::unsuitable(const Requirements& needs) const {
   std::string missing = too_few(licences, asked);
   if (!missing.empty()) return missing;
   // Mostly the first one could, and the others need not be looked at.
-  Machines known;
-  for (const auto& [id, m] : state_->machines.all()) {
-    if (known.empty() && !fitting({&m}, needs, suited, licences, Room::kAll, missing).empty())
-      return "";
-    known.push_back(&m);
-  }
-  missing.clear();
-  if (!known.empty()) fitting(known, needs, suited, licences, Room::kAll, missing);
+  const auto could = [&](const Machine* m) {
+    return suited[m->kind->index] && amounts_of(needs).within(room_in(*m, Room::kAll));
+  };
+  const auto machines = state_->machines.all();
+  if (machines.empty() || std::any_of(machines.begin(), machines.end(), could)) return "";
+  name_missing(known_of(machines, Room::kAll), needs, licences, missing);
   return missing;
 }
 
@@ -536,12 +541,13 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
                            (job->batch != nullptr && is_full(*job->batch));
   if (passed_over || s.attempts.find(id) != nullptr) return std::nullopt;
   std::string missing;
-  const Machines fit = fitting(in_the_pool(s), job->record.needs, job->demand->group->suits,
-                               s.licences, Room::kNow, missing);
+  const Machines fit = fitting(known_of(s.machines.all(), Room::kNow), job->record.needs,
+                               job->demand->group->suits, s.licences, missing);
   if (fit.empty()) return std::nullopt;
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0, job->promised != nullptr};
-  for (const Machine* m : fit) {
+  for (const Known& known : fit) {
+    const Machine* m = known.machine;
     // What becomes free there is another's.
     const bool anothers = m->promised_to != nullptr && m->promised_to != job;
     if (m->record.draining || anothers || (outlook.promised && m != job->promised)) continue;
