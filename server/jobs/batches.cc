@@ -96,6 +96,12 @@ void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
   }
 }
 
+// The one form of what may be written in several, made on the caller's thread: the committer only
+// compares it.
+void settle(JobDescription& job) {
+  if (!job.hours.empty()) settle_hours(job.hours);  // check_description found nothing wrong
+}
+
 }  // namespace
 
 BatchId JobService::open_batch(const Caller& caller, const std::string& request,
@@ -176,6 +182,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
       check_axes(specs[index], job);
     });
     check_expressions(specs[index].spec, job);
+    settle(specs[index].spec);
     part.jobs += std::min(specs[index].count, kJobsPerBatch + 1);
   }
   part.body = encode(specs);
@@ -238,7 +245,7 @@ void JobService::check_hours(Turn& turn, const std::string& user,
   constexpr size_t kMostHours = 32;
   std::set<std::string> hours;
   for (const SpecRange& range : specs)
-    if (!range.spec.hours.empty()) hours.insert(brain_job(range.spec).needs.hours);
+    if (!range.spec.hours.empty()) hours.insert(range.spec.hours);
   if (hours.empty()) return;
   hours.merge(turn.pool().hours_of(user));
   if (hours.size() <= kMostHours) return;
@@ -324,6 +331,7 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "the host's name is too long",
                   "Shorten it.", "submit_host");
   std::vector<SpecRange> specs = {SpecRange{spec, false, 0, 1}};
+  settle(specs[0].spec);
   const std::string key = request_key(caller.uid, request);
   const std::string digest = arguments_digest("submit", host + "\n" + encode(specs));
   JobId id = 0;

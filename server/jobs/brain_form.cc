@@ -77,7 +77,6 @@ scheduling::Submitted::Job brain_job(const JobDescription& job) {
   out.needs.prefer = job.needs.prefer;
   out.needs.resources = job.needs.resources.text();
   out.needs.hours = job.hours;
-  if (!job.hours.empty()) settle_hours(out.needs.hours);  // check_description found nothing wrong
   out.earliest = job.not_before_us;
   out.priority = job.priority;
   out.retries = job.retries;
