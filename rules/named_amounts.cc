@@ -148,12 +148,4 @@ NamedAmounts most(const NamedAmounts& a, const NamedAmounts& b) {
   return NamedAmounts(std::move(pairs));
 }
 
-NamedAmounts least(const NamedAmounts& a, const NamedAmounts& b) {
-  std::vector<NamedAmounts::Pair> pairs;
-  merged(a, b, [&](const std::string& name, uint64_t in_a, uint64_t in_b) {
-    if (in_a > 0 && in_b > 0) pairs.emplace_back(name, std::min(in_a, in_b));
-  });
-  return NamedAmounts(std::move(pairs));
-}
-
 }  // namespace sublet::rules

@@ -62,9 +62,8 @@ class NamedAmounts {
   std::vector<Pair> pairs_;
 };
 
-// The larger, the smaller, of each name; of one that only one has, that, or nothing.
+// The larger of each name; of one that only one has, that.
 NamedAmounts most(const NamedAmounts& a, const NamedAmounts& b);
-NamedAmounts least(const NamedAmounts& a, const NamedAmounts& b);
 
 }  // namespace sublet::rules
 
