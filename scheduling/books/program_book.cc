@@ -10,6 +10,10 @@ namespace {
 // Speeds within about 9 % are of one kind.
 constexpr double kStepsToDouble = 8;
 
+// What a stored row may say: more was never counted, and no job lasts as long or as short.
+constexpr uint64_t kMostRuns = 1ull << 40;
+constexpr double kMostLog = 50;
+
 double log_speed(int32_t step) { return step * std::log(2.0) / kStepsToDouble; }
 
 }  // namespace
@@ -31,9 +35,9 @@ void ProgramBook::note_run(uint64_t id, const MachineRecord& machine, Micros cpu
 }
 
 ProgramRecord& ProgramBook::record_of(uint64_t id, const Kind& kind) {
-  if (!programs_.contains(id) && programs_.size() == kMostPrograms) forget_oldest_program();
+  while (!programs_.contains(id) && programs_.size() >= kMostPrograms) forget_oldest_program();
   Program& program = programs_[id];
-  if (!program.kinds.contains(kind) && program.kinds.size() == kMostKinds)
+  while (!program.kinds.contains(kind) && program.kinds.size() >= kMostKinds)
     forget_oldest_kind(program);
   ProgramRecord& record = program.kinds[kind];
   record.program = id;
@@ -88,8 +92,8 @@ std::optional<ProgramBook::Expected> ProgramBook::expected(uint64_t id,
 }
 
 bool ProgramBook::restore(const ProgramRecord& row) {
-  if (row.program == 0 || row.runs == 0 || row.forgotten || !std::isfinite(row.log_cpu))
-    return false;
+  const bool may_be = row.runs > 0 && row.runs <= kMostRuns && std::abs(row.log_cpu) <= kMostLog;
+  if (row.program == 0 || row.forgotten || !may_be) return false;
   Program& program = programs_[row.program];
   if (!program.kinds.try_emplace({row.architecture, row.speed}, row).second) return false;
   note_last(row.program, program, row.last);

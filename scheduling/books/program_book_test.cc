@@ -128,7 +128,12 @@ class ProgramBookTest : public CppUnit::TestFixture {
     odd.runs = 0;
     CPPUNIT_ASSERT(!book_.restore(odd));
     odd.runs = 1;
-    odd.log_cpu = std::nan("");
+    for (const double log : {std::nan(""), 1e300, -51.0}) {
+      odd.log_cpu = log;
+      CPPUNIT_ASSERT(!book_.restore(odd));
+    }
+    odd.log_cpu = good.log_cpu;
+    odd.runs = UINT64_MAX;
     CPPUNIT_ASSERT(!book_.restore(odd));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, book_.expected(7, machine(2))->here);
   }
