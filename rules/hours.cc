@@ -63,8 +63,9 @@ class HoursParser {
     } else if (has_days) {
       for (uint32_t i = 0; i < days.count; ++i) add_day(days.first + i, 0, kDayMinutes);
     } else {
-      fail(at_, (at_end() ? std::string("a window is missing") : "'" + word() + "' is no window") +
-                    ": write days and times such as mon-fri 19:00-07:00");
+      fail(at_,
+           (at_end() ? std::string("a window is missing") : "'" + word() + "' is not a window") +
+               ": write days and times such as mon-fri 19:00-07:00");
     }
     hours_.text_ += (hours_.text_.empty() ? "" : ", ") + text;
   }

@@ -144,7 +144,7 @@ class HoursTest : public CppUnit::TestFixture {
         {"", "column 1: a window is missing"},
         {"  ", "column 3: a window is missing"},
         {"mon,", "column 5: a window is missing"},
-        {"mon,,tue", "column 5: ',' is no window"},
+        {"mon,,tue", "column 5: ',' is not a window"},
         {"tus", "column 1: 'tus' is not a day: mon"},
         {"mon-monday", "column 5: 'monday' is not a day"},
         {"mon-", "column 5: '' is not a day"},
@@ -161,7 +161,7 @@ class HoursTest : public CppUnit::TestFixture {
         {"sat, 19:00-19:00", "column 6: the window begins and ends at the same time"},
         {"19:00-20:00 mon", "column 13: a comma is missing before 'mon'"},
         {"always", "column 1: 'always' is not a day"},
-        {"\xff", "is no window"},
+        {"\xff", "is not a window"},
         {std::string(501, ' '), "more than 500 octets"}};
     for (const auto& [text, said] : kWrong) {
       try {

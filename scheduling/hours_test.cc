@@ -59,7 +59,7 @@ class HoursTest : public CppUnit::TestFixture {
     TestPool t(patient());
     t.join("m", 2);
     const JobId job = t.submit("ann", 1, at("22:15-22:30, sat"));
-    same("it may start 22:15-22:30, sat: in 2 min", t, job);
+    same("its hours are 22:15-22:30, sat: they open in 2 min", t, job);
     CPPUNIT_ASSERT(!t.pool.outlook(job, t.now));
     wait_until(t, kQuarterPast);
     CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
@@ -80,7 +80,7 @@ class HoursTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(job) == JobState::kRunning);
     t.end(job, EndReason::kOwner);  // and is not started again
     CPPUNIT_ASSERT(t.state(job) == JobState::kWaiting);
-    same("it may start 22:00-22:15: in 24 h", t, job);
+    same("its hours are 22:00-22:15: they open in 24 h", t, job);
     wait_until(t, kQuarterPast + (24 * 60 - 15) * kMinute);
     CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
   }
@@ -90,7 +90,7 @@ class HoursTest : public CppUnit::TestFixture {
     t.join("m");
     const JobId job = t.submit("ann", 1, at("wed 00:00-01:00"));
     t.apply(Ticked{3600});
-    same("it may start wed 00:00-01:00: in 47 min", t, job);
+    same("its hours are wed 00:00-01:00: they open in 47 min", t, job);
     CPPUNIT_ASSERT_EQUAL(kQuarterPast + 45 * kMinute, t.pool.next_deadline().value());
     t.apply(Ticked{7200});
     CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
@@ -98,7 +98,7 @@ class HoursTest : public CppUnit::TestFixture {
     t.apply(ServerStarted{patient(), 0});
     t.end(job, EndReason::kDone);
     t.report(1, true);
-    same("it may start wed 00:00-01:00: in 2 h", t, second);
+    same("its hours are wed 00:00-01:00: they open in 2 h", t, second);
   }
 
   // Nor does a user's own job with other hours.
@@ -110,7 +110,7 @@ class HoursTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(t.submit("bob", 1, at("tue"))) == JobState::kPlaced);
     const JobId behind = t.submit("bob");
     same("1 machine fits, full", t, behind);
-    same("it may start sat, sun: in 3 d", t, closed);
+    same("its hours are sat, sun: they open in 3 d", t, closed);
   }
 
   void many_jobs_one_deadline() {
@@ -220,7 +220,7 @@ class HoursTest : public CppUnit::TestFixture {
     const JobId id = t.submit("ann", 1, job);
     t.now = job.earliest;
     t.apply(TimePassed());
-    same("it may start 22:00-22:16: in 24 h", t, id);
+    same("its hours are 22:00-22:16: they open in 24 h", t, id);
   }
 
   void restored_as_they_were() {

@@ -148,7 +148,7 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     TestPool& t = kept.t;
     CPPUNIT_ASSERT(kept.are_kept());
     CPPUNIT_ASSERT_EQUAL(
-        std::string("licences are kept for it: waits for 3 licences of ansys: 3 of "
+        std::string("waits for 3 licences of ansys, which are kept for it as they come back: 3 of "
                     "4 are held by jobs 2, 3, 4"),
         t.pool.why(kept.several, t.now));
     CPPUNIT_ASSERT_EQUAL(std::string("waits for a licence of ansys: 3 of 4 are held by jobs 2, 3, "

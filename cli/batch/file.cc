@@ -216,7 +216,7 @@ std::string read_hours(const TomlReader& r, const TomlMember& v) {
 int64_t read_instant(const TomlReader& r, const TomlMember& v) {
   const bool is_date = v.value.kind == TomlKind::date;
   const auto instant = parse_instant(is_date ? v.value.text : r.text(v));
-  if (!instant) r.fail(v.value, v.key + " is no such time here: " + kInstantForm);
+  if (!instant) r.fail(v.value, v.key + " is not a valid time: " + kInstantForm);
   return *instant;
 }
 

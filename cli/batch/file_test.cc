@@ -225,8 +225,8 @@ not_before = 2026-12-01T17:00:00Z
     expect_error(job + "hours = 'mon 19:00-7'", "3:9", "hours: column 11: '7' is not a time");
     expect_error(job + "hours = ''", "3:9", "a window is missing");
     expect_error(job + "hours = ['mon']", "3:9", "hours must be a string");
-    expect_error(job + "not_before = 'soon'", "3:14", "not_before is no such time here: write");
-    expect_error(job + "not_before = 12:00:00", "3:14", "not_before is no such time here");
+    expect_error(job + "not_before = 'soon'", "3:14", "not_before is not a valid time: write");
+    expect_error(job + "not_before = 12:00:00", "3:14", "not_before is not a valid time");
     expect_error(job + "not_before = 1", "3:14", "not_before must be a string");
   }
 

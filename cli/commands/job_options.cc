@@ -99,7 +99,7 @@ std::string hours_option(const std::string& word) {
 int64_t instant_option(const std::string& option, const std::string& word) {
   if (word.empty()) return 0;
   const auto instant = parse_instant(word);
-  if (!instant) usage_error(option + ": '" + word + "' is no such time here", kInstantForm);
+  if (!instant) usage_error(option + ": '" + word + "' is not a valid time", kInstantForm);
   return *instant;
 }
 

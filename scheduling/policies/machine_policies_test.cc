@@ -581,26 +581,26 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
       double load, speed;
       const char* sentence;
     };
-    const std::string beyond = ", the least loaded, although beyond the thresholds: ";
+    const std::string beyond = ", the least loaded, although it does not meet the thresholds: ";
     for (const Row& row : {
              Row{"umol-score", 200'001, 0, 0, "index 241, load 0, "},  // 120 + 121
              Row{"umol-score", 200'000, 0, 1, "index 241, load 0, "},
              Row{"umol-score", 100'000, 0.5, 1, "index 214, load 0.5, "},  // 110 + 103.5
              Row{"umol-score", 100'000, 0.5, 2, "index 222, load 0.5, "},  // 110 + 112.25
              Row{"umol-score", 5001, 0, 1, "index 222, "},                 // 100.5 + 121
-             Row{"umol-score", 5000, 0, 1, "beyond the thresholds: index 222, "},
-             Row{"umol-score", 2000, 0, 1, "beyond the thresholds: index 161, "},       // 40 + 121
-             Row{"umol-score", 100'000, 0.6, 1, "beyond the thresholds: index 210, "},  // 110 + 100
-             Row{"umol-score", 100'000, 4.5, 1, "beyond the thresholds: index 132, "},  // 110 + 22
-             Row{"umol-score", 100'000, 4.9, 1, "beyond the thresholds: index 124, "},  // 110 + 14
-             Row{"umol-score", 100'000, 5, 1, "beyond the thresholds: index 110, "},    // 110 + 0
-             Row{"umol-score", 100'000, 10, 2.5, "beyond the thresholds: index 142, "},  // 110 + 32
-             Row{"umol-beta", 100'000, 0.5, 1, "index 210, "},    // 110 + 100
-             Row{"umol-beta", 100'000, 1, 1.25, "index 235, "},   // 110 + 125
-             Row{"umol-beta", 100'000, 4, 1.25, "index 160, "},   // 110 + 125 * 2 / 5
-             Row{"umol-beta", 100'000, 0, 0, "index 110, "},      // 110 + 0
-             Row{"umol-beta", 20'001, 0, 1, "best index 202, "},  // 102 + 100
-             Row{"umol-beta", 20'000, 0, 1, "beyond the thresholds: index 202, "},
+             Row{"umol-score", 5000, 0, 1, "thresholds: index 222, "},
+             Row{"umol-score", 2000, 0, 1, "thresholds: index 161, "},        // 40 + 121
+             Row{"umol-score", 100'000, 0.6, 1, "thresholds: index 210, "},   // 110 + 100
+             Row{"umol-score", 100'000, 4.5, 1, "thresholds: index 132, "},   // 110 + 22
+             Row{"umol-score", 100'000, 4.9, 1, "thresholds: index 124, "},   // 110 + 14
+             Row{"umol-score", 100'000, 5, 1, "thresholds: index 110, "},     // 110 + 0
+             Row{"umol-score", 100'000, 10, 2.5, "thresholds: index 142, "},  // 110 + 32
+             Row{"umol-beta", 100'000, 0.5, 1, "index 210, "},                // 110 + 100
+             Row{"umol-beta", 100'000, 1, 1.25, "index 235, "},               // 110 + 125
+             Row{"umol-beta", 100'000, 4, 1.25, "index 160, "},               // 110 + 125 * 2 / 5
+             Row{"umol-beta", 100'000, 0, 0, "index 110, "},                  // 110 + 0
+             Row{"umol-beta", 20'001, 0, 1, "best index 202, "},              // 102 + 100
+             Row{"umol-beta", 20'000, 0, 1, "thresholds: index 202, "},
          }) {
       TestPool t(with(row.policy));
       const MachineId machine = t.join("curly", 2, false);
@@ -609,7 +609,7 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
       const bool is_beyond = reason.find(beyond) != reason.npos;
       const std::string sentence = row.sentence;
       CPPUNIT_ASSERT_MESSAGE(reason + " / " + sentence, reason.find(sentence) != reason.npos);
-      CPPUNIT_ASSERT_EQUAL_MESSAGE(reason, sentence.starts_with("beyond"), is_beyond);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(reason, sentence.starts_with("thresholds"), is_beyond);
     }
   }
 
@@ -665,9 +665,11 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("; machine curly, which has the least left over: 1 core, 6 GiB of memory"),
         reason("best-fit"));
-    CPPUNIT_ASSERT_EQUAL(std::string("; machine curly, whose owner stays away for 10 min more, by "
-                                     "no past absence"),
-                         reason("predicted"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string(
+            "; machine curly, whose owner is expected to stay away for 10 min more, judging by "
+            "no past absence"),
+        reason("predicted"));
     CPPUNIT_ASSERT_EQUAL(
         std::string("; machine curly, whose speed is not known, like that of all that fit"),
         reason("fastest"));

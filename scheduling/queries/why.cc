@@ -415,8 +415,12 @@ std::string all_held(const Pool::State& s, const Job& job, const rules::NamedAmo
     const uint64_t offered = s.licences.offered().of(name), held = s.licences.held(name);
     const uint64_t kept = job.licensed == nullptr ? s.licences.kept(name) : 0;
     if (held + kept + amount <= offered) continue;
-    std::string text = "waits for " + (amount == 1 ? "a licence" : counted(amount, "licence")) +
-                       " of " + name + ": ";
+    std::string text =
+        "waits for " + (amount == 1 ? "a licence" : counted(amount, "licence")) + " of " + name;
+    if (job.licensed != nullptr)
+      text += amount == 1 ? ", which is kept for it as it comes back"
+                          : ", which are kept for it as they come back";
+    text += ": ";
     if (held > 0)
       text += std::to_string(held) + " of " + std::to_string(offered) +
               (held == 1 ? " is" : " are") + " held by " + holders_of(s, name);
@@ -426,11 +430,11 @@ std::string all_held(const Pool::State& s, const Job& job, const rules::NamedAmo
   return "";
 }
 
-// "it may start mon-fri 19:00-07:00: in 3 h"; "": its hours are open.
+// "its hours are mon-fri 19:00-07:00: they open in 3 h"; "": they are open.
 std::string closed(const Pool::State& s, const OpenHours* hours, Micros now) {
   if (hours == nullptr || hours->open) return "";
   if (!hours->hours) return "its hours \"" + hours->text + "\" cannot be read";
-  return "it may start " + hours->text + ": in " +
+  return "its hours are " + hours->text + ": they open in " +
          span_text(s.hours.opens_in(*hours, now).value_or(0));
 }
 
@@ -500,7 +504,6 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (job->user->at_limit) return text + at_limit(*job->user, s.parameters.most_per_user);
   if (job->batch != nullptr && is_full(*job->batch)) return text + full(*job->batch);
   if (job->user->throttled) return text + throttled(*job->user, now);
-  if (job->licensed != nullptr) text += "licences are kept for it: ";
   text += licences.empty() ? "" : all_held(s, *job, licences);
   if (!s.matcher.has_licences(*job)) return text;
   text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);

@@ -29,7 +29,7 @@ class Hours(unittest.TestCase):
         # No boundary can come while the test runs.
         self.open = "%s-%s" % (clock(-3), clock(3))
         self.closed = "%s-%s" % (clock(3), clock(5))
-        self.why_closed = "it may start %s: in 3 h" % self.closed
+        self.why_closed = "its hours are %s: they open in 3 h" % self.closed
 
     def start(self, slots=1):
         self.pool.start_server()
@@ -99,14 +99,14 @@ class Hours(unittest.TestCase):
                 ("hours = ''", ":3:9: hours: column 1: a window is missing"),
                 ("hours = 'sat 9-17'", "hours: column 5: '9' is not a time such as 19:00"),
                 ("hours = 9", ":3:9: hours must be a string"),
-                ("not_before = 'soon'", ":3:14: not_before is no such time here: write it as"),
-                ("not_before = 12:00:00", ":3:14: not_before is no such time here"),
+                ("not_before = 'soon'", ":3:14: not_before is not a valid time: write it as"),
+                ("not_before = 12:00:00", ":3:14: not_before is not a valid time"),
                 ("not_before = 2026-02-30", ":3:")):
             status, _, err = pool.run("submit", self.batch(line))
             self.assertNotEqual(0, status, line)
             self.assertIn(said, err)
         for words, said in ((("--hours", "7:00-7:00"), "column 1: the window begins and ends"),
-                            (("--not-before", "tomorrow"), "'tomorrow' is no such time here")):
+                            (("--not-before", "tomorrow"), "'tomorrow' is not a valid time")):
             status, _, err = pool.run("submit", *words, "--", "true")
             self.assertNotEqual(0, status)
             self.assertIn(said, err)

@@ -18,9 +18,9 @@ class Predicted : public MachinePolicy {
   }
   std::string reason(const Job&, const Machine& machine, Micros now) const override {
     const uint64_t past = machine.similar.count;
-    return ", whose owner stays away for " +
-           span_text(expected_more(machine.similar, now - machine.away_since)) + " more, by " +
-           (past == 0 ? "no past absence" : counted(past, "past absence"));
+    return ", whose owner is expected to stay away for " +
+           span_text(expected_more(machine.similar, now - machine.away_since)) +
+           " more, judging by " + (past == 0 ? "no past absence" : counted(past, "past absence"));
   }
 };
 

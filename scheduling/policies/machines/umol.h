@@ -34,7 +34,7 @@ class Umpire : public MachinePolicy {
       return ", the least loaded, although it got a job " + span_text(now - machine.granted) +
              " ago: " + state;
     if (!within_thresholds(machine))
-      return ", the least loaded, although beyond the thresholds: " + state;
+      return ", the least loaded, although it does not meet the thresholds: " + state;
     return ", which has the best " + state;
   }
 
