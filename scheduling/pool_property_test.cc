@@ -254,8 +254,13 @@ class Player {
                          kOffered[pick(std::size(kOffered))]};
   }
   MachineReported report_of(MachineId machine) {
-    return {machine,       pick(4) != 0, uint64_t{pick(13)} << 28, uint64_t{1 + pick(8)} << 28,
-            pick(4) / 2.0, pick(4) / 4.0};
+    return {machine,
+            pick(4) != 0,
+            uint64_t{pick(13)} << 28,
+            uint64_t{1 + pick(8)} << 28,
+            pick(4) / 2.0,
+            pick(4) / 4.0,
+            pick(4) == 0};
   }
   Event renewal() {
     Renewed r{a_machine(), pick(5) == 0, {}};

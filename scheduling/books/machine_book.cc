@@ -9,6 +9,11 @@
 namespace sublet::scheduling {
 namespace {
 
+// min(offered, free + used); whatever was reported as free.
+uint64_t least_of(uint64_t offered, uint64_t free, uint64_t used) {
+  return offered - std::min(offered, free) <= used ? offered : free + used;
+}
+
 Amounts room_beside(const Machine& machine, const Amounts& taken) {
   const Amounts lent = lent_by(machine);
   Amounts together = lent;
@@ -23,8 +28,8 @@ Amounts lent_by(const Machine& m) {
   Amounts lent;
   lent.cores = record.cores;
   lent.memory = record.memory;
-  if (m.memory_free > 0) lent.memory = std::min(record.memory, m.memory_free + m.used.memory);
-  lent.disk = std::min(record.disk, m.disk_free + m.used.disk);
+  if (m.memory_free > 0) lent.memory = least_of(record.memory, m.memory_free, m.used.memory);
+  lent.disk = least_of(record.disk, m.disk_free, m.used.disk);
   return lent;
 }
 
@@ -120,10 +125,10 @@ void MachineBook::note_promise(Machine& machine) {
   touched_.add(machine);
 }
 
-void MachineBook::note_owner(Machine& machine, bool away) {
-  if (away == machine.away) return;
+void MachineBook::note_owner(Machine& machine, bool away, bool owner_away) {
   machine.away = away;
-  machine.away_since = away ? changes_.now() : 0;
+  if (owner_away == is_owner_away(machine)) return;
+  machine.away_since = owner_away ? changes_.now() : 0;
   find_similar_absences(machine);
 }
 
@@ -133,7 +138,7 @@ rules::LocalTime MachineBook::left_at(const Machine& machine) const {
 
 void MachineBook::find_similar_absences(Machine& machine) {
   machine.similar =
-      machine.away ? machine.absences.similar_to(left_at(machine)) : SimilarAbsences();
+      is_owner_away(machine) ? machine.absences.similar_to(left_at(machine)) : SimilarAbsences();
 }
 
 void MachineBook::note_local_time() {
@@ -193,7 +198,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               m.record.speed};
   m.limit = limits_.of(event.name);
   matcher_.set_kind(m);
-  note_owner(m, false);
+  note_owner(m, false, false);
   m.owner_seen = false;
   m.silent = false;
   m.memory_free = 0;
@@ -209,12 +214,13 @@ Machine* MachineBook::join(const MachineJoined& event) {
 }
 
 void MachineBook::report(Machine& m, const MachineReported& report) {
-  if (!report.away && m.away && m.owner_seen) {
+  const bool owner_away = report.away || report.owner_away;
+  if (!owner_away && is_owner_away(m) && m.owner_seen) {
     m.absences.add(left_at(m), changes_.now() - m.away_since);
     m.owner_returned = true;
   }
-  note_owner(m, report.away);
-  m.owner_seen |= !report.away;
+  note_owner(m, report.away, owner_away);
+  m.owner_seen |= !owner_away;
   m.memory_free = report.memory_free;
   m.disk_free = report.disk_free;
   m.load = report.load;
@@ -230,7 +236,7 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
 }
 
 void MachineBook::withdraw(Machine& m) {
-  note_owner(m, false);
+  note_owner(m, false, false);
   m.owner_seen = false;
   m.silent = false;
   m.paused_until = 0;
@@ -339,7 +345,7 @@ void MachineBook::restart() {
     m.granted = 0;  // before this server was there
     if (is_gone(m)) continue;
     take_from_idle(m);
-    note_owner(m, false);
+    note_owner(m, false, false);
     m.owner_seen = false;
     m.silent = false;
     m.memory_free = 0;

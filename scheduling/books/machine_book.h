@@ -33,7 +33,7 @@ struct Machine : Timed {
   MachineRecord record;
   // What most queries and decisions ask comes first, together.
   MachineKind* kind = nullptr;
-  bool away = false;  // whether the owner is away, from the last report
+  bool away = false;  // the owner is away and jobs may run, by the last report
   bool silent = false;
   bool touched = false;
   bool rewritten = false;       // its record must be stored even if its state is unchanged
@@ -80,6 +80,8 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine);
 // Whether this job could, once others have left: the owner is away, and nothing else is in its way.
 bool may_make_room(const Machine& machine, const Job& job);
+// Whether he is, be it that jobs may run or not.
+inline bool is_owner_away(const Machine& machine) { return machine.away_since != 0; }
 // It failed again and again, and gets no orders until its rest is over.
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
 // How many jobs it takes at a time: what its owner allows, or the pool if that is less.
@@ -143,7 +145,7 @@ class MachineBook {
   void emit();
 
  private:
-  void note_owner(Machine& machine, bool away);
+  void note_owner(Machine& machine, bool away, bool owner_away);
   void find_similar_absences(Machine& machine);
   rules::LocalTime left_at(const Machine& machine) const;
   // Keeps IDLE in step, and what the machine is promised for.

@@ -166,12 +166,13 @@ void first_fields(A& a, MachineReported& e) {
   a.field(e.memory_free);
   a.field(e.disk_free);
 }
-bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0; }
+bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0 || e.owner_away; }
 template <typename A>
 void later_fields(A& a, MachineReported& e) {
   a.tail(has_later(e), [&] {
     a.field(e.speed);
     a.field(e.load);
+    a.field(e.owner_away);
   });
 }
 template <typename A>

@@ -513,6 +513,13 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
       t.apply(TimePassed());
     }));
     CPPUNIT_ASSERT(be_away([&] { t.report(m, true); }));
+    // No job may run there for a while, but not because of him.
+    CPPUNIT_ASSERT(be_away([&] {
+      const std::string before = t.books.absences[m].absences;
+      t.apply(MachineReported{m, false, 0, 0, 0, 0, true});
+      CPPUNIT_ASSERT_EQUAL(before, t.books.absences[m].absences);
+      CPPUNIT_ASSERT(t.pool.idle().empty());
+    }));
     CPPUNIT_ASSERT_EQUAL(size_t{1}, t.books.absences.size());
   }
 

@@ -25,7 +25,8 @@ constexpr uint32_t kMostSlots = 4096;
 constexpr uint32_t kMostCores = 4096;
 
 scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
-  return {machine, state.away, state.memory_free, state.disk_free, state.speed, state.load};
+  return {machine,     state.away, state.memory_free,         state.disk_free,
+          state.speed, state.load, !state.away && state.quiet};
 }
 
 Refusal conflict(const char* code, const std::string& message, const std::string& advice,
