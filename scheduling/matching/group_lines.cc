@@ -35,7 +35,6 @@ bool GroupLines::before(const Entry& a, const Entry& b) {
 }
 
 GroupLines::Chunk GroupLines::chunk_of(std::unique_ptr<Entries> entries) {
-  entries->reserve(kMost + 1);
   Chunk chunk{{}, 0, entries->front().bound, std::move(entries)};
   for (const Entry& entry : *chunk.entries) chunk.bound = join(chunk.bound, entry.bound);
   note_front(chunk);
@@ -120,13 +119,17 @@ void GroupLines::split(size_t chunk) {
   Entries& entries = *chunks_[chunk].entries;
   const bool last = chunk + 1 == chunks_.size();
   const auto half = last ? entries.end() - 1 : at(entries, entries.size() / 2);
-  auto second = std::make_unique<Entries>(half, entries.end());
+  auto second = no_entries();
+  second->assign(half, entries.end());
   entries.erase(half, entries.end());
   chunks_[chunk] = chunk_of(std::move(chunks_[chunk].entries));
   chunks_.insert(at(chunks_, chunk + 1), chunk_of(std::move(second)));
 }
 
 void GroupLines::erase(size_t chunk) {
+  // As many as are soon needed again when users leave at the front and come back.
+  constexpr size_t kSpare = 2;
+  if (spare_.size() < kSpare) spare_.push_back(std::move(chunks_[chunk].entries));
   if (chunk != first_) {
     chunks_.erase(at(chunks_, chunk));
     return;
@@ -157,10 +160,10 @@ void GroupLines::clear() {
 }
 
 std::unique_ptr<GroupLines::Entries> GroupLines::no_entries() {
-  if (spare_.empty()) return std::make_unique<Entries>();
-  auto entries = std::move(spare_.back());
-  spare_.pop_back();
+  auto entries = spare_.empty() ? std::make_unique<Entries>() : std::move(spare_.back());
+  if (!spare_.empty()) spare_.pop_back();
   entries->clear();
+  entries->reserve(kMost + 1);
   return entries;
 }
 

@@ -75,7 +75,7 @@ class GroupLines {
     size_t chunk = 0;
     size_t entry = 0;
   };
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 32;
 
   static Entry entry_of(UserLine& line) { return {line.key, line.number, &line, line.of_jobs}; }
   // By the keys and numbers; of equal ones, by the lines.
