@@ -189,20 +189,27 @@ std::vector<Matcher::Search> Matcher::searches_for_new_jobs() const {
 }
 
 // Of the new jobs that suit this kind. Groups are not put together: one may need little memory, and
-// the other little disk, and no machine have room for either.
+// the other little disk, and no machine have room for either. But no more than kMost asks are
+// compared with each machine: those beyond are one that asks for the least of each amount.
 std::vector<Ask> Matcher::least_of_new(const MachineKind& kind) const {
+  constexpr size_t kMost = 16;
   std::vector<Ask> asks;
   for (const Group* group : queue_.newly_queued()) {
     if (group->lines.empty() || !group->suits[kind.index]) continue;
     if (!queue_.may_start(*group)) continue;
-    Ask ask{most(group->newly_least, group->lines.bound().least), group->of_machine};
-    const auto asks_no_more = [](const Ask& a, const Ask& b) {
-      return a.amounts.within(b.amounts) && a.named.within(b.named);
+    const Amounts amounts = most(group->newly_least, group->lines.bound().least);
+    const auto covers = [&](const Ask& other) {
+      return other.amounts.within(amounts) && other.named.within(group->of_machine);
     };
-    const auto is_covered = [&](const Ask& other) { return asks_no_more(other, ask); };
-    if (std::any_of(asks.begin(), asks.end(), is_covered)) continue;
-    std::erase_if(asks, [&](const Ask& other) { return asks_no_more(ask, other); });
-    asks.push_back(std::move(ask));
+    if (std::any_of(asks.begin(), asks.end(), covers)) continue;
+    std::erase_if(asks, [&](const Ask& other) {
+      return amounts.within(other.amounts) && group->of_machine.within(other.named);
+    });
+    if (asks.size() < kMost) {
+      asks.push_back({amounts, group->of_machine});
+    } else {
+      asks.back() = {least(asks.back().amounts, amounts), {}};
+    }
   }
   return asks;
 }

@@ -106,7 +106,7 @@ class Matcher {
   // need.
   struct Search {
     const MachineKind* kind = nullptr;
-    std::vector<Ask> asks;    // one for each group, less those that ask for as much as another
+    std::vector<Ask> asks;    // of their groups, less those that ask for as much as another
     uint64_t placed = 0;      // Matcher::placed_, as of which they are
     Machine* next = nullptr;  // null: there is none any more
     uint64_t place = 0;       // of `next`, when it was found
@@ -126,7 +126,7 @@ class Matcher {
   HostQueue hosts_;
   Promises promises_;
   std::map<JobId, Job*> licensed_;
-  uint64_t placed_ = 0;  // counts the jobs that were placed
+  uint64_t placed_ = 0;  // counts the jobs that were placed by searches
 };
 
 }  // namespace sublet::scheduling

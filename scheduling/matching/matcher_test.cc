@@ -25,6 +25,7 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(more_slots_than_cores);
   CPPUNIT_TEST(memory_is_reserved);
   CPPUNIT_TEST(disk_is_reserved);
+  CPPUNIT_TEST(new_jobs_of_many_sizes);
   CPPUNIT_TEST(expressions_choose_machines);
   CPPUNIT_TEST(a_new_kind_while_a_user_is_throttled);
   CPPUNIT_TEST(many_expressions_are_few_groups);
@@ -279,6 +280,30 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
     done(t, first);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, t.pool.machine(m)->running.size());
+  }
+
+  // None needs less than another of both; more sizes than the search for idle machines keeps apart.
+  void new_jobs_of_many_sizes() {
+    constexpr uint64_t kSizes = 20, kMiB = 1ull << 20;
+    const auto memory = [](uint64_t k) { return 64 * kMiB << k; };
+    const auto disk = [](uint64_t k) { return 64 * kMiB << (kSizes - k); };
+    TestPool t;
+    const MachineId small = t.join({0, "small", "linux", "x86_64", 1, 1, kMiB, kMiB});
+    std::vector<MachineId> machines;
+    Submitted all{1, "ann", "desk", {}};
+    for (uint64_t k = 0; k < kSizes; ++k) {
+      const std::string name = "m" + std::to_string(k);
+      machines.push_back(t.join({0, name, "linux", "x86_64", 1, 1, memory(k), disk(k)}));
+      t.apply(MachineReported{machines.back(), true, memory(k), disk(k)});
+      Submitted::Job job;
+      job.needs.memory = memory(k);
+      job.needs.disk = disk(k);
+      all.jobs.push_back(job);
+    }
+    const JobId first = t.apply(all).answer.first_job;
+    for (uint64_t k = 0; k < kSizes; ++k)
+      CPPUNIT_ASSERT_EQUAL(machines[k], t.machine_of(first + k));
+    CPPUNIT_ASSERT(t.pool.idle() == Ids{small});
   }
 
   void expressions_choose_machines() {
