@@ -172,8 +172,8 @@ void later_fields(A& a, MachineReported& e) {
   a.tail(has_later(e), [&] {
     a.field(e.speed);
     a.field(e.load);
-    a.field(e.owner_away);
   });
+  a.tail(e.owner_away, [&] { a.field(e.owner_away); });
 }
 template <typename A>
 void fields(A& a, MachineReported& e) {

@@ -141,6 +141,10 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(-3600, std::get<ServerStarted>(of(started, 0)).utc_offset);
     CPPUNIT_ASSERT(*std::get<ServerStarted>(of(started, kOffset)).parameters == p);
     CPPUNIT_ASSERT_EQUAL(0, std::get<ServerStarted>(of(started, kOffset)).utc_offset);
+    const MachineReported full{1, false, 2, 3, 4, 5, true};
+    CPPUNIT_ASSERT(std::get<MachineReported>(of(full, 0)).owner_away);
+    CPPUNIT_ASSERT(!std::get<MachineReported>(of(full, 1)).owner_away);
+    CPPUNIT_ASSERT_EQUAL(5.0, std::get<MachineReported>(of(full, 1)).load);
     CPPUNIT_ASSERT_EQUAL(7200, std::get<Ticked>(of(Ticked{7200}, 0)).utc_offset);
     CPPUNIT_ASSERT_EQUAL(0, std::get<Ticked>(of(Ticked{7200}, kOffset)).utc_offset);
     Parameters without_limits = p;
