@@ -156,7 +156,6 @@ void MachineBook::schedule(Machine& machine) {
   due_.set(machine, next);
 }
 
-// The machine of this id, made if necessary.
 Machine& MachineBook::enter(MachineId id) {
   const auto [entry, made] = machines_.try_emplace(id);
   Machine& machine = entry->second;

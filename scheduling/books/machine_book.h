@@ -145,6 +145,8 @@ class MachineBook {
   void emit();
 
  private:
+  // The machine of this id, made if necessary.
+  Machine& enter(MachineId id);
   void note_owner(Machine& machine, bool away, bool owner_away);
   void find_similar_absences(Machine& machine);
   rules::LocalTime left_at(const Machine& machine) const;
@@ -164,8 +166,6 @@ class MachineBook {
   Matcher& matcher_;
   Deadlines& due_;
   Changes& changes_;
-  Machine& enter(MachineId id);
-
   std::unordered_map<MachineId, Machine> machines_;
   std::vector<Machine*> by_id_;                       // ascending
   std::unordered_map<std::string, MachineId> names_;  // the newest of that name

@@ -120,6 +120,7 @@ void GroupLines::split(size_t chunk) {
   const bool last = chunk + 1 == chunks_.size();
   const auto half = last ? entries.end() - 1 : at(entries, entries.size() / 2);
   auto second = no_entries();
+  second->reserve(kMost + 1);
   second->assign(half, entries.end());
   entries.erase(half, entries.end());
   chunks_[chunk] = chunk_of(std::move(chunks_[chunk].entries));
@@ -163,7 +164,6 @@ std::unique_ptr<GroupLines::Entries> GroupLines::no_entries() {
   auto entries = spare_.empty() ? std::make_unique<Entries>() : std::move(spare_.back());
   if (!spare_.empty()) spare_.pop_back();
   entries->clear();
-  entries->reserve(kMost + 1);
   return entries;
 }
 
@@ -177,6 +177,7 @@ void GroupLines::append(UserLine& line) {
     return;
   }
   auto entries = no_entries();
+  if (!empty()) entries->reserve(kMost + 1);  // most groups have few lines
   entries->push_back(entry_of(line));
   chunks_.push_back(chunk_of(std::move(entries)));
 }

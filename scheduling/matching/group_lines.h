@@ -64,7 +64,7 @@ class GroupLines {
     UserBound bound;
   };
   using Entries = std::vector<Entry>;
-  // Never empty, and of kMost at most.
+  // Of kMost entries at most, and of one at least unless it is before `first_`.
   struct Chunk {
     UserKey key;  // those of its first entry
     uint64_t number = 0;

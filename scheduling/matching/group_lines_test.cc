@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -45,7 +46,10 @@ class Lines {
   }
   // In their order, or not.
   void rebuild(uint32_t bits) {
-    if (bits % 4 > 0) sort();
+    if (bits % 4 == 0 && !lines_.empty())
+      std::rotate(lines_.begin(),
+                  lines_.begin() + static_cast<std::ptrdiff_t>(bits / 4 % lines_.size()),
+                  lines_.end());
     sequence_.clear();
     for (const auto& line : lines_) sequence_.append(*line);
   }

@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace sublet::scheduling {
 
@@ -57,25 +56,6 @@ class SearchTree {
   }
   // The node's own bound has changed.
   void refresh(Node& node) { refresh_path(root_, node); }
-  // Makes the tree of these members, which are in no other and sorted. Linear.
-  void rebuild(const std::vector<Node*>& sorted) {
-    std::vector<Node*> spine;  // from the root to the right
-    for (Node* node : sorted) {
-      Node* below = nullptr;
-      while (!spine.empty() && rank(*node) > rank(*spine.back())) {
-        below = spine.back();
-        update(*below);
-        spine.pop_back();
-      }
-      left(*node) = below;
-      right(*node) = nullptr;
-      if (!spine.empty()) right(*spine.back()) = node;
-      spine.push_back(node);
-    }
-    root_ = spine.empty() ? nullptr : spine.front();
-    for (; !spine.empty(); spine.pop_back()) update(*spine.back());
-  }
-
   // The first member that `is` so. May be so: a subtree whose bound `may`.
   template <typename May, typename Is>
   Node* first(May may, Is is) const {
