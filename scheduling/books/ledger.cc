@@ -11,7 +11,8 @@
 
 namespace sublet::scheduling {
 namespace {
-bool are_shares(double shares) { return shares > 0 && std::isfinite(shares); }
+// The square of others is 0 or infinite, and a priority no number.
+bool are_shares(double shares) { return shares >= 1e-100 && shares <= 1e100; }
 constexpr double kSurplus = 3600;  // s
 // Numbers beyond this are damage: they must not run out.
 constexpr uint32_t kLargestNumber = 1u << 31;
