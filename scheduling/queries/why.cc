@@ -506,6 +506,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (job->user->throttled) return text + throttled(*job->user, now);
   text += licences.empty() ? "" : all_held(s, *job, licences);
   if (!s.matcher.has_licences(*job)) return text;
+  if (job->licensed != nullptr) text += "the licences that it needs are kept for it; ";
   text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);
   const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
   if (ahead.count > 0) {
