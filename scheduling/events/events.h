@@ -61,8 +61,8 @@ struct MachineReported {
   bool away = false;  // the owner is away: jobs may run
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
-  double speed = 0;  // MachineRecord::speed; 0: it did not say
-  double load = 0;   // the load average of the last minute; 0 also: it did not say
+  double speed = 0;         // MachineRecord::speed; 0: it did not say
+  double load = 0;          // the load average of the last minute; 0 also: it did not say
   bool owner_away = false;  // if jobs may not run: he is away all the same
 };
 struct MachineWithdrew {
