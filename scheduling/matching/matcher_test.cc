@@ -447,6 +447,10 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("2 machines fit, all used by their owners; 2 jobs that come "
                                      "first wait for the same machines"),
                          why(small + 2));
+    t.apply(MachineReported{a, false, 0, 100ull << 30, 0, 0, true});  // its disk is full, say
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("2 machines fit: 1 used by its owner, 1 taking no jobs at present"),
+        why(small));
     t.report(a, true);
     const auto starts = [&](const std::string& sentence) {
       CPPUNIT_ASSERT_EQUAL(sentence, why(small).substr(0, sentence.size()));

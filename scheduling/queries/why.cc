@@ -162,8 +162,8 @@ Machines fitting(const Machines& all, const Requirements& needs, const std::vect
 
 // "4 machines fit, all used by their owners"; mixed: "...: 1 used by its owner, 3 full".
 std::string none_idle(const Machines& fit, const Ask& needs) {
-  uint64_t drained = 0, silent = 0, owners = 0, full = 0, promised = 0, limited = 0, resting = 0,
-           paused = 0;
+  uint64_t drained = 0, silent = 0, owners = 0, closed = 0, full = 0, promised = 0, limited = 0,
+           resting = 0, paused = 0;
   for (const Known& known : fit) {
     const Machine* m = known.machine;
     if (m->record.draining) {
@@ -171,7 +171,7 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
     } else if (m->silent) {
       ++silent;
     } else if (!m->away) {
-      ++owners;
+      ++(is_owner_away(*m) ? closed : owners);
     } else if (m->running.size() >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
       ++full;
     } else if (m->running.size() >= places_of(*m)) {
@@ -187,6 +187,7 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
   std::string text = counted(fit.size(), "machine") + (fit.size() == 1 ? " fits" : " fit");
   const std::pair<uint64_t, const char*> parts[] = {
       {owners, owners == 1 ? "used by its owner" : "used by their owners"},
+      {closed, "taking no jobs at present"},
       {full, "full"},
       {promised, "promised to another job"},
       {limited, limited == 1 ? "at its limit of jobs" : "at their limits of jobs"},
