@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "job/output_name.h"
 #include "job/stop_when.h"
+#include "protocol/frame.h"
 #include "scheduling/fair_share.h"
 #include "server/commit/crash_point.h"
 #include "server/page_limit.h"
@@ -24,9 +25,11 @@ namespace {
 constexpr uint32_t kMostSlots = 4096;
 constexpr uint32_t kMostCores = 4096;
 
+// A machine whose disk is full, say, takes no jobs although its owner is away.
 scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
-  return {machine,     state.away, state.memory_free,         state.disk_free,
-          state.speed, state.load, !state.away && state.quiet};
+  const bool owner_away = !state.away && state.reason == SUBLET_PRESENCE_QUIET;
+  return {machine,     state.away, state.memory_free, state.disk_free,
+          state.speed, state.load, owner_away};
 }
 
 Refusal conflict(const char* code, const std::string& message, const std::string& advice,

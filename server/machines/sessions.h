@@ -23,7 +23,6 @@ namespace sublet::server {
 struct ReportedState {
   bool away = false;
   uint32_t reason = 0;
-  bool quiet = false;  // by the reason, the owner is away
   double owner_cpu = 0;
   int64_t input_idle_ms = -1;
   uint32_t slots_free = 0;

@@ -300,7 +300,6 @@ ReportedState from_idl(const v1::MachineReport& r) {
   ReportedState state;
   state.away = r.away;
   state.reason = r.reason;
-  state.quiet = r.reason == v1::PRESENCE_QUIET;
   state.owner_cpu = r.owner_cpu;
   state.input_idle_ms = r.input_idle;
   state.slots_free = r.slots_free;
