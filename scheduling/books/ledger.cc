@@ -11,7 +11,7 @@
 
 namespace sublet::scheduling {
 namespace {
-// The square of others is 0 or infinite, and a priority no number.
+// Outside this range the square of the shares is 0 or infinite, and a priority not a number.
 bool are_shares(double shares) { return shares >= 1e-100 && shares <= 1e100; }
 constexpr double kSurplus = 3600;  // s
 // Numbers beyond this are damage: they must not run out.

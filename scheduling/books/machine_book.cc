@@ -9,7 +9,7 @@
 namespace sublet::scheduling {
 namespace {
 
-// min(offered, free + used); whatever was reported as free.
+// min(offered, free + used), without overflow: a client may report any number as free.
 uint64_t least_of(uint64_t offered, uint64_t free, uint64_t used) {
   return offered - std::min(offered, free) <= used ? offered : free + used;
 }

@@ -31,7 +31,7 @@ class Matcher;
 
 struct Machine : Timed {
   MachineRecord record;
-  // What most queries and decisions ask comes first, together.
+  // What most queries and decisions read stands together.
   MachineKind* kind = nullptr;
   bool away = false;  // the owner is away and jobs may run, by the last report
   bool silent = false;
@@ -80,7 +80,7 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine);
 // Whether this job could, once others have left: the owner is away, and nothing else is in its way.
 bool may_make_room(const Machine& machine, const Job& job);
-// Whether he is, be it that jobs may run or not.
+// Whether the owner is away, even if jobs may not run: the disk may be full.
 inline bool is_owner_away(const Machine& machine) { return machine.away_since != 0; }
 // It failed again and again, and gets no orders until its rest is over.
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
@@ -167,7 +167,8 @@ class MachineBook {
   Deadlines& due_;
   Changes& changes_;
   std::unordered_map<MachineId, Machine> machines_;
-  std::vector<Machine*> by_id_;                       // ascending
+  // Ascending. To walk the nodes of a map would wait for one after the other.
+  std::vector<Machine*> by_id_;
   std::unordered_map<std::string, MachineId> names_;  // the newest of that name
   Touched<Machine> touched_;
 };

@@ -10,7 +10,7 @@ namespace {
 // Speeds within about 9 % are of one kind.
 constexpr double kStepsToDouble = 8;
 
-// What a stored row may say: more was never counted, and no job lasts as long or as short.
+// Bounds of a stored row. What is beyond them is damage.
 constexpr uint64_t kMostRuns = 1ull << 40;
 constexpr double kMostLog = 50;
 

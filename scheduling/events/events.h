@@ -63,7 +63,7 @@ struct MachineReported {
   uint64_t disk_free = 0;
   double speed = 0;         // MachineRecord::speed; 0: it did not say
   double load = 0;          // the load average of the last minute; 0 also: it did not say
-  bool owner_away = false;  // if jobs may not run: he is away all the same
+  bool owner_away = false;  // jobs may not run, but the owner is away
 };
 struct MachineWithdrew {
   MachineId machine = 0;

@@ -74,8 +74,8 @@ class Licences(unittest.TestCase):
         several, = self.submit("--resource", "ansys=3")
         more = self.submit("--count", "3", "--resource", "ansys=1")
         self.finish(singles[0])
-        wait_for(lambda: "waits for 3 licences of ansys, which are kept for it as they come back: 2 of 3 are held "
-                 "by jobs %d, %d" % tuple(singles[1:]) in self.why(several),
+        wait_for(lambda: "waits for 3 licences of ansys, which are kept for it as they come back: "
+                 "2 of 3 are held by jobs %d, %d" % tuple(singles[1:]) in self.why(several),
                  lambda: "the licences to be kept: " + self.why(several))
         self.assertIn("3 licences are kept for job %d" % several, self.why(more[0]))
         for job in singles[1:]:
