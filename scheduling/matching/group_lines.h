@@ -1,8 +1,8 @@
 // The lines of one group, in the order in which a machine serves them. They stand in chunks, each
-// with a bound of what its jobs need: a search skips the chunks whose bound does not fit, and a user
-// whose key changes is moved from one chunk to another. Each entry repeats what a search compares:
-// a user has a line in many groups, which all move with him, and without the copies most of the
-// time is spent on cache misses.
+// with a bound of what its jobs need: a search skips the chunks whose bound does not fit, and a
+// user whose key changes is moved from one chunk to another. Each entry repeats what a search
+// compares: a user has a line in many groups, which all move with him, and without the copies most
+// of the time is spent on cache misses.
 //
 // The lines are not owned; their key, number and bound may not change while they are here, but for
 // `refresh`. Private to the brain.
