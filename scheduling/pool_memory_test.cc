@@ -30,7 +30,7 @@ class PoolMemoryTest : public CppUnit::TestFixture {
     submit(pool, testing::kStart, kJobs);
     const size_t each = (mallinfo2().uordblks - before) / kJobs;
     std::printf(" %zu bytes a queued job ", each);
-    CPPUNIT_ASSERT(each <= 2000);
+    CPPUNIT_ASSERT(each <= 600);
   }
 };
 

@@ -67,7 +67,7 @@ bool is_open(const TestPool& t, const std::string& hours) {
       ->open(parts.tm_wday, parts.tm_hour * 60 + parts.tm_min);
 }
 bool may_start(const TestPool& t, const JobRecord& job) {
-  return job.earliest <= t.now && is_open(t, job.needs.hours);
+  return job.earliest <= t.now && is_open(t, job.needs.hours.str());
 }
 
 Parameters some_parameters(uint32_t bits) {
@@ -342,7 +342,7 @@ class NamedRule {
   explicit NamedRule(const TestPool& t) : licences_(named(t.pool.policy().choice.licences)) {
     for (const auto& [key, a] : t.books.attempts) {
       if (a.state == AttemptState::kEnded) continue;
-      for (const auto& [name, amount] : named(t.books.jobs.at(key.job).needs.resources)) {
+      for (const auto& [name, amount] : named(t.books.jobs.at(key.job).needs.resources.str())) {
         held_[name] += amount;
         held_on_[a.machine][name] += amount;
       }
@@ -351,7 +351,7 @@ class NamedRule {
       licensed_.insert(kept.job);
       const JobRecord& job = t.books.jobs.at(kept.job);
       RC_ASSERT(job.state == JobState::kWaiting);
-      for (const auto& [name, amount] : named(job.needs.resources)) {
+      for (const auto& [name, amount] : named(job.needs.resources.str())) {
         if (!licences_.contains(name)) continue;
         // For one job at a time.
         RC_ASSERT(kept_.emplace(name, amount).second);
@@ -365,7 +365,7 @@ class NamedRule {
               const std::string& kept = "") const {
     const Requirements& needs = job.needs;
     const Counts offers = named(m.record.resources), promised = named(kept);
-    for (const auto& [name, amount] : named(needs.resources)) {
+    for (const auto& [name, amount] : named(needs.resources.str())) {
       const bool is_licence = licences_.contains(name);
       // Of licences others get what is not kept for one.
       const bool leaves = is_licence && more > 0 && !licensed_.contains(job.id);
@@ -378,7 +378,7 @@ class NamedRule {
   // Whether the machine, or the pool, could give as much if nobody had any; of the pool: has it.
   bool may_be_promised(const MachineView& m, const Requirements& needs) const {
     const Counts offers = named(m.record.resources);
-    for (const auto& [name, amount] : named(needs.resources)) {
+    for (const auto& [name, amount] : named(needs.resources.str())) {
       const bool is_licence = licences_.contains(name);
       const uint64_t held = is_licence ? of(held_, name) : 0;
       if (held + amount > of(is_licence ? licences_ : offers, name)) return false;
@@ -447,7 +447,7 @@ bool suits(const MachineRecord& m, const Requirements& n) {
   return (n.os.empty() || n.os == m.os) &&
          (n.architecture.empty() || n.architecture == m.architecture) &&
          (n.platforms.empty() || (" " + n.platforms + " ").find(platform) != std::string::npos) &&
-         n.cores <= m.cores && meets(m, n.require);
+         n.cores <= m.cores && meets(m, n.require.str());
 }
 
 bool fits(const MachineView& m, const Requirements& n, const Amounts& reserved) {

@@ -10,6 +10,7 @@
 
 #include "protocol/attempt.h"
 #include "scheduling/amounts.h"
+#include "scheduling/shared_string.h"
 
 namespace sublet::scheduling {
 
@@ -147,20 +148,20 @@ struct StopWhen {
 
 // What a job requires of a machine. Empty strings and zeros: no requirement.
 struct Requirements {
-  std::string os;
-  std::string architecture;
+  SharedString os;
+  SharedString architecture;
   uint32_t cores = 0;
   uint64_t memory = 0;  // bytes
   uint64_t disk = 0;    // bytes
   // "OS/ARCHITECTURE" of each platform that it has a program for, in order,
   // separated by spaces.
-  std::string platforms = {};
-  std::string require = {};  // an expression over machine_vocabulary(), which must hold
-  std::string prefer = {};   // another, a number: the larger, the better
+  SharedString platforms = {};
+  SharedString require = {};  // an expression over machine_vocabulary(), which must hold
+  SharedString prefer = {};   // another, a number: the larger, the better
   // Named amounts, as rules::NamedAmounts writes them: of the pool's licences, the rest of the
   // machine's own.
-  std::string resources = {};
-  std::string hours = {};  // at which it may be started: rules::Hours::text(); "": at any time
+  SharedString resources = {};
+  SharedString hours = {};  // at which it may be started: rules::Hours::text(); "": at any time
   bool operator==(const Requirements&) const = default;
   auto operator<=>(const Requirements&) const = default;
 };

@@ -79,7 +79,8 @@ Job& JobBook::adopt(JobRecord record) {
   job.host = matcher_.hosts().enter(job.record.submit_host);
   job.demand = matcher_.enter_demand(job.record.needs);
   ++job.user->jobs;
-  if (const std::string& hours = job.record.needs.hours; !hours.empty()) ++job.user->hours[hours];
+  if (const std::string& hours = job.record.needs.hours.str(); !hours.empty())
+    ++job.user->hours[hours];
   if (const auto it = batches_.find(job.record.batch); it != batches_.end()) {
     job.batch = &it->second;
     if (job.batch->jobs.empty() && job.batch->record.at_most > 0) ++job.user->limited_batches;
@@ -308,7 +309,7 @@ void JobBook::erase_final() {
     if (is_final(job->record.state)) final_.push_back(job);
   touched_.clear();
   for (Job* job : final_) {
-    if (const auto hours = job->user->hours.find(job->record.needs.hours);
+    if (const auto hours = job->user->hours.find(job->record.needs.hours.str());
         hours != job->user->hours.end() && --hours->second == 0)
       job->user->hours.erase(hours);
     if (--job->user->jobs == 0) ledger_.note_loss(*job->user);

@@ -20,6 +20,7 @@ class Out {
   void field(const bool& v) { out.flag(v); }
   void field(const double& v) { out.real(v); }
   void field(const std::string& v) { out.text(v); }
+  void field(const SharedString& v) { out.text(v.str()); }
   template <typename E>
   requires std::is_enum_v<E>
   void field(const E& v) { out.number(static_cast<uint32_t>(v)); }
@@ -45,6 +46,7 @@ class In {
   void field(bool& v) { v = in.flag(); }
   void field(double& v) { v = in.real(); }
   void field(std::string& v) { v = in.text(); }
+  void field(SharedString& v) { v = in.text(); }
   template <typename E>
   requires std::is_enum_v<E>
   void field(E& v) { v = static_cast<E>(in.number32()); }

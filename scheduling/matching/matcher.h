@@ -43,8 +43,9 @@ class Matcher {
 
   // The machine's record says what kind it is of; it is not in IDLE.
   void set_kind(Machine& machine);
-  // The demand of a job with these needs; the job is counted in it until leave_demand.
-  Demand* enter_demand(const Requirements& needs) { return suitability_.enter_demand(needs); }
+  // The demand of a job with these needs, which share its strings from then on; the job is counted
+  // in it until leave_demand.
+  Demand* enter_demand(Requirements& needs) { return suitability_.enter_demand(needs); }
   void leave_demand(Demand* demand) { suitability_.leave_demand(demand); }
   // The pool has these licences from now on; no job is queued.
   void set_licences(const std::string& licences);

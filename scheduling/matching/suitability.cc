@@ -17,6 +17,17 @@ Requirements without_amounts(const Requirements& needs) {
   return asks;
 }
 
+// They are the same strings: each is kept once.
+void share_strings(Requirements& needs, const Requirements& asks) {
+  needs.os.share(asks.os);
+  needs.architecture.share(asks.architecture);
+  needs.platforms.share(asks.platforms);
+  needs.require.share(asks.require);
+  needs.prefer.share(asks.prefer);
+  needs.resources.share(asks.resources);
+  needs.hours.share(asks.hours);
+}
+
 // It was checked when it was submitted.
 template <typename Expression>
 std::optional<Expression> parsed(Expression (*parse)(const std::string&), const std::string& text) {
@@ -188,17 +199,20 @@ void Suitability::acquaint(Group& group) {
     if (group.suits[kind->index]) kind->groups.push_back(&group);
 }
 
-Demand* Suitability::enter_demand(const Requirements& needs) {
+Demand* Suitability::enter_demand(Requirements& needs) {
   const auto [it, made] =
       demands_.try_emplace({without_amounts(needs), size_of(amounts_of(needs))});
   Demand& demand = it->second;
   ++demand.jobs;
-  if (!made) return &demand;
+  if (!made) {
+    share_strings(needs, demand.asks);
+    return &demand;
+  }
   std::tie(demand.asks, demand.size) = it->first;
-  demand.require = parsed(parse_requirement, demand.asks.require);
-  demand.prefer = parsed(parse_preference, demand.asks.prefer);
+  demand.require = parsed(parse_requirement, demand.asks.require.str());
+  demand.prefer = parsed(parse_preference, demand.asks.prefer.str());
   demand.named = rules::NamedAmounts::stored(demand.asks.resources, &demand.unreadable);
-  demand.hours = hours_.enter(demand.asks.hours);
+  demand.hours = hours_.enter(demand.asks.hours.str());
   demand.group = group_with(demand);
   ++demand.group->demands;
   return &demand;
@@ -213,7 +227,7 @@ std::vector<bool> Suitability::suited(const Demand& demand) const {
 std::vector<bool> Suitability::suited(const Requirements& needs) const {
   Demand demand;
   demand.asks = without_amounts(needs);
-  demand.require = parsed(parse_requirement, needs.require);
+  demand.require = parsed(parse_requirement, needs.require.str());
   demand.named = rules::NamedAmounts::stored(needs.resources, &demand.unreadable);
   return suited(demand);
 }

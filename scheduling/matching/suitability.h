@@ -52,7 +52,7 @@ inline uint32_t size_of(const Amounts& needs) {
 
 // What jobs ask of a machine's kind.
 struct Demand {
-  Requirements asks;                 // without amounts
+  Requirements asks;                 // without amounts; the jobs share its strings
   uint32_t size = 0;                 // of the amounts
   rules::NamedAmounts named;         // besides
   const OpenHours* hours = nullptr;  // at which its jobs may be started; null: at any time
@@ -98,9 +98,10 @@ class Suitability {
   MachineKind* enter_kind(const MachineRecord& record, bool& split);
   // A kind without machines is forgotten.
   void leave_kind(MachineKind* kind);
-  // The demand of one more job, made if necessary: O(kinds). It is forgotten, with its group, by
-  // forget_spare, after the allocation, which may still look at it.
-  Demand* enter_demand(const Requirements& needs);
+  // The demand of one more job, made if necessary: O(kinds). From then on the job's needs share its
+  // strings. It is forgotten, with its group, by forget_spare, after the allocation, which may
+  // still look at it.
+  Demand* enter_demand(Requirements& needs);
   void leave_demand(Demand* demand);
   void forget_spare();
   // The kinds that suit jobs with these needs, by their indices.

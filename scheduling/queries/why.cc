@@ -96,7 +96,7 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
   std::optional<rules::Rule> require;
   if (!needs.require.empty()) {
     try {
-      require = parse_requirement(needs.require);
+      require = parse_requirement(needs.require.str());
     } catch (const rules::RuleError&) {
       missing = "its requirement \"" + needs.require + "\" cannot be read";
       return;
@@ -107,7 +107,7 @@ void name_missing(const Machines& all, const Requirements& needs, const LicenceB
        [&](const Known& m) { return m.kind->os == needs.os; }, nullptr, true},
       {!needs.architecture.empty(), "is " + needs.architecture, nullptr,
        [&](const Known& m) { return m.kind->architecture == needs.architecture; }, nullptr, true},
-      {!needs.platforms.empty(), "is " + alternatives(needs.platforms), nullptr,
+      {!needs.platforms.empty(), "is " + alternatives(needs.platforms.str()), nullptr,
        [&](const Known& m) {
          return allows_platform(needs.platforms, m.kind->os, m.kind->architecture);
        },

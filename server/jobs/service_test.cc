@@ -412,7 +412,7 @@ class JobServiceTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("hours.too_many"), code(submit_single));
     submit({"SAT 10:10-11:00", "sat 10:11-11:00"});
     CPPUNIT_ASSERT_EQUAL(std::string("sat 10:10-11:00"),
-                         archive_->job(first + 32)->job.needs.hours);
+                         archive_->job(first + 32)->job.needs.hours.str());
     jobs_->control(ann_, random_bytes(16), JobService::Action::kRemove, these(first + 20, 1));
     submit({"sun"});
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), code([&] { submit({"always"}); }));

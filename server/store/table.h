@@ -12,7 +12,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "scheduling/shared_string.h"
 
 namespace sublet::server {
 
@@ -95,19 +98,23 @@ struct TableOf : Table {
 template <typename Value>
 constexpr Type type_of() {
   constexpr bool is_number = std::is_integral_v<Value> || std::is_enum_v<Value>;
-  static_assert(is_number || std::is_same_v<Value, double> || std::is_same_v<Value, std::string>,
-                "no column can hold this");
-  if (std::is_same_v<Value, std::string>) return Type::kText;
+  constexpr bool is_text = std::is_same_v<Value, std::string> ||
+                           std::is_same_v<Value, scheduling::SharedString>;
+  static_assert(is_number || std::is_same_v<Value, double> || is_text, "no column can hold this");
+  if (is_text) return Type::kText;
   if (std::is_same_v<Value, double>) return Type::kReal;
   if (std::is_enum_v<Value> || std::is_same_v<Value, bool> || std::is_same_v<Value, int32_t>)
     return Type::kInteger;
   return Type::kBigint;
 }
 
+inline const std::string& text_of(const std::string& text) { return text; }
+inline const std::string& text_of(const scheduling::SharedString& text) { return text.str(); }
+
 template <typename Value>
 void append(Values& to, const Value& value) {
   if constexpr (type_of<Value>() == Type::kText) {
-    to.texts.push_back(value);
+    to.texts.push_back(text_of(value));
   } else if constexpr (type_of<Value>() == Type::kReal) {
     to.reals.push_back(value);
   } else {
@@ -118,7 +125,7 @@ void append(Values& to, const Value& value) {
 template <typename Value>
 void assign(Cell& from, Value& value) {
   if constexpr (type_of<Value>() == Type::kText) {
-    value.swap(from.text);
+    value = std::exchange(from.text, {});
   } else if constexpr (type_of<Value>() == Type::kReal) {
     value = from.real;
   } else {
