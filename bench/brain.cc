@@ -47,6 +47,7 @@ std::vector<StartAttempt> first_orders(Pool& pool) {
 
 uint64_t run(Pool& pool, std::vector<StartAttempt> orders, uint64_t jobs) {
   uint64_t events = 0;
+  orders.reserve(orders.size() + jobs);
   Micros now = kBegin;
   for (uint64_t done = 0; done < jobs && done < orders.size(); ++done) {
     const StartAttempt order = orders[done];

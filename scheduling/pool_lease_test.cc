@@ -126,7 +126,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(attempt.ended == EndReason::kSuperseded);
     CPPUNIT_ASSERT_EQUAL(
         std::string("given up (checkpoint did not arrive: resuming from generation 0)"),
-        attempt.reason);
+        attempt.reason.text());
   }
 
   void a_delivery_is_waited_for_while_it_progresses() {
@@ -158,7 +158,7 @@ class PoolLeaseTest : public CppUnit::TestFixture {
     const AttemptRecord& attempt = t.books.attempts[{job, 1}];
     CPPUNIT_ASSERT_EQUAL(
         std::string("given up (its outputs did not arrive: resuming from generation 0)"),
-        attempt.reason);
+        attempt.reason.text());
   }
 
   void nobody_waits_for_a_removed_job() {

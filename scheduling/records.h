@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "scheduling/parameters.h"
+#include "scheduling/sentence.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -55,7 +56,7 @@ struct AttemptRecord {
   MachineId machine = 0;
   AttemptState state = AttemptState::kOrdered;
   EndReason ended = EndReason::kNone;
-  std::string reason;  // of the decision; once ended, of the end
+  Sentence reason;  // of the decision; once ended, of the end
   Micros decided = 0;
   Micros started = 0;
   Micros finished = 0;

@@ -104,7 +104,7 @@ struct Pool::State {
   // fits an idle machine.
   void preempt();
   void take_place(Attempt& attempt, Job& job, const std::string& why);
-  std::string why_first(const Job& job, const Machine& machine) const;
+  Sentence why_first(const Job& job, const Machine& machine) const;
   void advance(Attempt& attempt, AttemptState state);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   Verdict renew(const Renewed::Status& status, MachineId machine);

@@ -60,7 +60,7 @@ bool AttemptBook::waited_long_enough(const Attempt& attempt) const {
   return since != 0 && changes_.now() >= since + leaving_wait_;
 }
 
-Attempt& AttemptBook::open(Job& job, Machine& machine, std::string reason) {
+Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason) {
   const JobId id = job.record.id;
   Attempt& attempt = attempts_[id];
   AttemptRecord& record = attempt.record;

@@ -54,7 +54,7 @@ class AttemptBook {
   Attempt* present(const AttemptKey& key, MachineId machine);
 
   // The job's next attempt begins on this machine; its first lease starts now.
-  Attempt& open(Job& job, Machine& machine, std::string reason);
+  Attempt& open(Job& job, Machine& machine, Sentence reason);
   // It has ended: it is taken out of the book, and its record is the caller's to add.
   Attempt close(Attempt& attempt);
   // It is to leave for this job. `why` is its record's reason from now on.

@@ -197,7 +197,7 @@ class ProgramBookTest : public CppUnit::TestFixture {
     wanted.program = 7;
     const JobId job = t.submit("ann", 1, wanted);
     CPPUNIT_ASSERT_EQUAL(slow, t.machine_of(job));
-    const std::string reason = t.pool.attempt(job)->reason;
+    const std::string reason = t.pool.attempt(job)->reason.text();
     CPPUNIT_ASSERT_MESSAGE(
         reason, reason.ends_with("; machine slow, which is the fastest for its program: 13.5 CPU s "
                                  "expected by 10 runs on such machines and 10 on others; speed 1"));

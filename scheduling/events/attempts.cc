@@ -113,7 +113,7 @@ void Pool::State::settle_promise(Machine& m) {
 
 void Pool::State::place(Job& job, Machine& m) {
   if (job.record.count > 1) jobs.split(job, 1);
-  std::string why = why_first(job, m);
+  Sentence why = why_first(job, m);
   matcher.promises().forget(job);
   const AttemptRecord& record = attempts.open(job, m, std::move(why)).record;
   jobs.note_begin(job.record.batch);
@@ -129,17 +129,18 @@ void Pool::State::place(Job& job, Machine& m) {
                               job.record.user, job.record.checkpoint_bytes});
 }
 
-std::string Pool::State::why_first(const Job& job, const Machine& m) const {
-  const bool promised = job.promised == &m;
-  std::string why;
-  why.reserve(120);  // one is made for each attempt
-  why.append(promised ? "promised to it while it waited: " : "first in the queue: ");
-  why.append(policies.job->standing(*job.user, job.record, changes.now()));
-  why.append("; machine ").append(m.record.name);
-  if (promised) return why;
-  why.append(preference_text(matcher.suitability(), job, m));
-  why.append(policies.machine->reason(job, m, changes.now()));
-  return why;
+Sentence Pool::State::why_first(const Job& job, const Machine& m) const {
+  const Sentence standing = policies.job->standing(*job.user, job.record, changes.now());
+  if (job.promised == &m)
+    return [standing, name = m.record.name] {
+      return "promised to it while it waited: " + standing.text() + "; machine " + name;
+    };
+  return
+      [standing, name = m.record.name, preference = preference_text(matcher.suitability(), job, m),
+       reason = policies.machine->reason(job, m, changes.now())] {
+        return "first in the queue: " + standing.text() + "; machine " + name + preference +
+               reason.text();
+      };
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.
@@ -355,7 +356,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   record.state = AttemptState::kEnded;
   record.ended = end.ended;
   const bool gave_way = end.ended == EndReason::kPreempted && record.preempted_for != 0;
-  record.reason = end_text(end.ended, gave_way ? record.reason : end.reason);
+  record.reason = end_text(end.ended, gave_way ? record.reason.text() : end.reason);
   record.finished = changes.now();
   record.cpu = cost.used;
   record.cpu_lost = cost.lost;
@@ -386,7 +387,7 @@ void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
   if (!failure) return;
   const Micros decided = attempt.record.decided;
   if (*failure) {
-    machines.note_failure(machine, decided, attempt.record.reason);
+    machines.note_failure(machine, decided, attempt.record.reason.text());
   } else {
     machines.note_success(machine, decided);
   }
@@ -414,7 +415,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
     if (record.state == JobState::kWaiting) jobs.enqueue(job);
     return;
   }
-  record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason;
+  record.reason = "attempt " + std::to_string(record.attempts) + " " + attempt.record.reason.text();
   if (wait > 0) record.reason = refusals_text(record.refusals, end.reason) + again_in(wait);
   const bool failed = is_failure(end.ended);
   if (end.ended == EndReason::kDone || (failed && record.retries_left == 0)) {

@@ -129,7 +129,7 @@ class MachinesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(moe, t.machine_of(job));
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, t.pool.attempt(job)->resumed_generation);
     CPPUNIT_ASSERT_EQUAL(std::string("evicted: by an administrator"),
-                         t.books.attempts.at({job, 1}).reason);
+                         t.books.attempts.at({job, 1}).reason.text());
   }
 
   // However often, and at once: it was not the job's doing.

@@ -423,7 +423,7 @@ class AllocationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("first in the queue: ann, priority 0 (usage 0 CPU s, 1 active, "
                     "1 share); machine curly idle for 12 s"),
-        t.pool.attempt(job)->reason);
+        t.pool.attempt(job)->reason.text());
     t.apply(AttemptEnded{t.key(job), t.machine_of(job), EndReason::kExit, "status 3"});
     CPPUNIT_ASSERT_EQUAL(std::string("attempt 1 failed: exit status other than 0 (status 3)"),
                          t.record(job).reason);

@@ -98,7 +98,7 @@ class PromisesTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_MESSAGE(policy, t.now - submitted <= kWideWait + Stream::kLength);
       }
       CPPUNIT_ASSERT_MESSAGE(policy, t.now - submitted > kWideWait);
-      CPPUNIT_ASSERT(t.books.attempts.at(t.key(wide)).reason.starts_with("promised to it"));
+      CPPUNIT_ASSERT(t.books.attempts.at(t.key(wide)).reason.text().starts_with("promised to it"));
     }
   }
 

@@ -25,15 +25,14 @@ Micros FairShare::charge(const Cost& cost, Micros held) const {
                              static_cast<double>(cost.used));
 }
 
-std::string FairShare::standing(const User& user, const JobRecord&, Micros) const {
-  const UserRecord& record = user.record;
-  std::string text;
-  text.reserve(record.name.size() + 100);  // one is made for each attempt
-  text.append(record.name).append(", usage ").append(number_text(present_usage(user)));
-  text.append(" CPU s for ").append(shares_text(record.shares));
-  if (is_deprived(user))
-    text.append(", ").append(number_text(record.owed)).append(" core s short of the guarantee");
-  return text;
+Sentence FairShare::standing(const User& user, const JobRecord&, Micros) const {
+  return [name = user.record.name, usage = present_usage(user), shares = user.record.shares,
+          owed = is_deprived(user) ? user.record.owed : 0] {
+    const std::string text =
+        name + ", usage " + number_text(usage) + " CPU s for " + shares_text(shares);
+    if (owed == 0) return text;
+    return text + ", " + number_text(owed) + " core s short of the guarantee";
+  };
 }
 
 double FairShare::shown(const User& user, const JobRecord&, Micros) const {

@@ -29,7 +29,7 @@ class FairShare : public FairShare1998 {
   bool charges_while_running() const override { return !cpu_only_; }
   bool keeps_balances() const override { return true; }
   Micros charge(const Cost& cost, Micros held) const override;
-  std::string standing(const User& user, const JobRecord& job, Micros now) const override;
+  Sentence standing(const User& user, const JobRecord& job, Micros now) const override;
   double shown(const User& user, const JobRecord& best, Micros now) const override;
 
  private:

@@ -4,11 +4,12 @@
 
 namespace sublet::scheduling {
 
-std::string FairShare1998::standing(const User& user, const JobRecord& job, Micros now) const {
-  const UserRecord& record = user.record;
-  return record.name + ", priority " + number_text(shown(user, job, now)) + " (usage " +
-         number_text(record.usage) + " CPU s, " + std::to_string(user.waiting) + " active, " +
-         shares_text(record.shares) + ")";
+Sentence FairShare1998::standing(const User& user, const JobRecord& job, Micros now) const {
+  return [name = user.record.name, priority = shown(user, job, now), usage = user.record.usage,
+          active = user.waiting, shares = user.record.shares] {
+    return name + ", priority " + number_text(priority) + " (usage " + number_text(usage) +
+           " CPU s, " + std::to_string(active) + " active, " + shares_text(shares) + ")";
+  };
 }
 
 }  // namespace sublet::scheduling

@@ -19,7 +19,7 @@ class FairShare1998 : public JobPolicy {
   }
   bool turns_by_host() const override { return turns_by_host_; }
 
-  std::string standing(const User& user, const JobRecord& job, Micros now) const override;
+  Sentence standing(const User& user, const JobRecord& job, Micros now) const override;
   double shown(const User&, const JobRecord& best, Micros now) const override {
     return drift_.value_at(best.share_priority, best.share_priority_at, now);
   }

@@ -12,8 +12,10 @@ class Fifo : public JobPolicy {
   Fifo(const Parameters&, const Ledger&) {}
   bool by_job() const override { return true; }
   double order(const JobRecord& job) const override { return static_cast<double>(job.id); }
-  std::string standing(const User& user, const JobRecord& job, Micros) const override {
-    return user.record.name + ", whose job " + std::to_string(job.id) + " came first";
+  Sentence standing(const User& user, const JobRecord& job, Micros) const override {
+    return [name = user.record.name, id = job.id] {
+      return name + ", whose job " + std::to_string(id) + " came first";
+    };
   }
   double shown(const User&, const JobRecord& best, Micros) const override {
     return static_cast<double>(best.id);

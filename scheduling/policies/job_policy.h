@@ -17,6 +17,7 @@
 #include "scheduling/fair_share.h"
 #include "scheduling/policies/user_key.h"
 #include "scheduling/records.h"
+#include "scheduling/sentence.h"
 
 namespace sublet::scheduling {
 
@@ -65,8 +66,9 @@ class JobPolicy {
   }
 
   // ---- words ----
-  // Who has this job, and why it comes first: "ann, priority 25 (usage 100 CPU s, ...)".
-  virtual std::string standing(const User& user, const JobRecord& job, Micros now) const = 0;
+  // Who has this job, and why it comes first: "ann, priority 25 (usage 100 CPU s, ...)". Asked for
+  // each placement: what it says is put into words only when somebody reads it.
+  virtual Sentence standing(const User& user, const JobRecord& job, Micros now) const = 0;
   // The number by which the user stands where he does, for reports; smaller is better.
   virtual double shown(const User& user, const JobRecord& best, Micros now) const = 0;
 };

@@ -12,8 +12,8 @@ class Lottery : public JobPolicy {
   Lottery(const Parameters&, const Ledger& ledger) : ledger_(ledger) {}
   UserKey key(const User& user) const override { return {0, ledger_.draw_of(user)}; }
   bool wants_draws() const override { return true; }
-  std::string standing(const User& user, const JobRecord&, Micros) const override {
-    return user.record.name + ", drawn at random";
+  Sentence standing(const User& user, const JobRecord&, Micros) const override {
+    return [name = user.record.name] { return name + ", drawn at random"; };
   }
   double shown(const User&, const JobRecord&, Micros) const override { return 0; }
 

@@ -622,7 +622,7 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
       TestPool t(with(row.policy));
       const MachineId machine = t.join("curly", 2, false);
       t.apply(MachineReported{machine, true, row.kb * 1024, 0, row.speed, row.load});
-      const std::string reason = t.pool.attempt(t.submit("ann"))->reason;
+      const std::string reason = t.pool.attempt(t.submit("ann"))->reason.text();
       const bool is_beyond = reason.find(beyond) != reason.npos;
       const std::string sentence = row.sentence;
       CPPUNIT_ASSERT_MESSAGE(reason + " / " + sentence, reason.find(sentence) != reason.npos);
@@ -672,7 +672,7 @@ class MachinePoliciesTest : public CppUnit::TestFixture {
       Submitted::Job job;
       job.needs.memory = 2 * kGiB;
       job.needs.prefer = prefer;
-      const std::string whole = t.pool.attempt(t.submit("ann", 1, job))->reason;
+      const std::string whole = t.pool.attempt(t.submit("ann", 1, job))->reason.text();
       return whole.substr(whole.rfind(';'));
     };
     CPPUNIT_ASSERT_EQUAL(std::string("; machine curly idle for 200 s"), reason("fifo-idle"));

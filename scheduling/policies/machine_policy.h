@@ -9,9 +9,9 @@
 #ifndef SUBLET_SCHEDULING_POLICIES_MACHINE_POLICY_H_
 #define SUBLET_SCHEDULING_POLICIES_MACHINE_POLICY_H_
 
-#include <string>
 #include <tuple>
 
+#include "scheduling/sentence.h"
 #include "scheduling/types.h"
 
 namespace sublet::scheduling {
@@ -42,8 +42,8 @@ class MachinePolicy {
     return {};
   }
   // Why this machine, after its name: " idle for 12 s", ", drawn at random". Asked before the job
-  // has reserved anything there.
-  virtual std::string reason(const Job& job, const Machine& machine, Micros now) const = 0;
+  // has reserved anything there; put into words only when somebody reads it.
+  virtual Sentence reason(const Job& job, const Machine& machine, Micros now) const = 0;
 };
 
 }  // namespace sublet::scheduling

@@ -13,8 +13,8 @@ class RoundRobin : public JobPolicy {
   UserKey key(const User& user) const override { return {0, 0, user.record.number}; }
   std::optional<UserKey> from() const override { return UserKey{0, 0, ledger_.last_served()}; }
   bool wants_grants() const override { return true; }
-  std::string standing(const User& user, const JobRecord&, Micros) const override {
-    return user.record.name + ", whose turn it is";
+  Sentence standing(const User& user, const JobRecord&, Micros) const override {
+    return [name = user.record.name] { return name + ", whose turn it is"; };
   }
   double shown(const User& user, const JobRecord&, Micros) const override {
     return static_cast<double>(user.record.number);

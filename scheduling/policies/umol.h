@@ -14,8 +14,10 @@ class Umol : public JobPolicy {
     return {0, static_cast<double>(user.attempts), user.record.last_grant};
   }
   bool wants_grants() const override { return true; }
-  std::string standing(const User& user, const JobRecord&, Micros) const override {
-    return user.record.name + ", who has " + std::to_string(user.attempts) + " running";
+  Sentence standing(const User& user, const JobRecord&, Micros) const override {
+    return [name = user.record.name, attempts = user.attempts] {
+      return name + ", who has " + std::to_string(attempts) + " running";
+    };
   }
   double shown(const User& user, const JobRecord&, Micros) const override {
     return static_cast<double>(user.attempts);

@@ -19,8 +19,10 @@ class UpDown : public Lottery {
     return {static_cast<double>(user.record.index), Lottery::key(user).value};
   }
   bool wants_indices() const override { return true; }
-  std::string standing(const User& user, const JobRecord&, Micros) const override {
-    return user.record.name + ", up-down index " + std::to_string(user.record.index);
+  Sentence standing(const User& user, const JobRecord&, Micros) const override {
+    return [name = user.record.name, index = user.record.index] {
+      return name + ", up-down index " + std::to_string(index);
+    };
   }
   double shown(const User& user, const JobRecord&, Micros) const override {
     return static_cast<double>(user.record.index);

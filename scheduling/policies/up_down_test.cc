@@ -160,7 +160,7 @@ class UpDownTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.machine_of(light) != 0);
     CPPUNIT_ASSERT_EQUAL(std::string("first in the queue: bob, up-down index -1; machine m idle "
                                      "for 0 s"),
-                         t.pool.attempt(light)->reason);
+                         t.pool.attempt(light)->reason.text());
   }
 
   void capacity_that_appears_counts() {

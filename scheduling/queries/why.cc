@@ -357,7 +357,7 @@ std::string at_work(const Attempt& attempt, Micros now) {
   const std::string number = "attempt " + std::to_string(record.key.attempt);
   const std::string& machine = attempt.machine->record.name;
   const auto text = [&](const char* does, Micros since) {
-    return number + does + machine + " for " + span_text(now - since) + ": " + record.reason;
+    return number + does + machine + " for " + span_text(now - since) + ": " + record.reason.text();
   };
   switch (record.state) {
     case AttemptState::kOrdered:

@@ -97,7 +97,7 @@ class PageTest : public CppUnit::TestFixture {
     for (CORBA::ULong i = 0; i < v1::SHOWN; ++i) octets += octets_of(shown_outputs[i]);
     JobRow row;
     row.name = job.name;
-    row.job.reason = attempt.attempt.reason;
+    row.job.reason = attempt.attempt.reason.text();
     v1::JobSummary summary;
     to_idl(row, attempt.machine_name, -1, summary);
     octets += octets_of(summary);

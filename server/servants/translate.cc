@@ -195,7 +195,7 @@ void to_idl(const AttemptRow& row, v1::AttemptInfo& out) {
   out.machine_name = text(row.machine_name);
   out.state = static_cast<CORBA::ULong>(a.state);
   out.ended = static_cast<CORBA::ULong>(a.ended);
-  out.reason = text(a.reason);
+  out.reason = text(a.reason.text());
   out.decided = a.decided;
   out.started = a.started;
   out.finished = a.finished;

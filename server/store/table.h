@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduling/sentence.h"
 #include "scheduling/shared_string.h"
 
 namespace sublet::server {
@@ -99,7 +100,8 @@ template <typename Value>
 constexpr Type type_of() {
   constexpr bool is_number = std::is_integral_v<Value> || std::is_enum_v<Value>;
   constexpr bool is_text = std::is_same_v<Value, std::string> ||
-                           std::is_same_v<Value, scheduling::SharedString>;
+                           std::is_same_v<Value, scheduling::SharedString> ||
+                           std::is_same_v<Value, scheduling::Sentence>;
   static_assert(is_number || std::is_same_v<Value, double> || is_text, "no column can hold this");
   if (is_text) return Type::kText;
   if (std::is_same_v<Value, double>) return Type::kReal;
@@ -110,6 +112,7 @@ constexpr Type type_of() {
 
 inline const std::string& text_of(const std::string& text) { return text; }
 inline const std::string& text_of(const scheduling::SharedString& text) { return text.str(); }
+inline std::string text_of(const scheduling::Sentence& sentence) { return sentence.text(); }
 
 template <typename Value>
 void append(Values& to, const Value& value) {

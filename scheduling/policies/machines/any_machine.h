@@ -16,9 +16,7 @@ class AnyMachine : public MachinePolicy {
     const uint64_t attempt = hashed(hashed(job.record.id) + job.record.attempts);
     return {static_cast<double>(hashed(attempt + machine.record.id))};
   }
-  std::string reason(const Job&, const Machine&, Micros) const override {
-    return ", drawn at random";
-  }
+  Sentence reason(const Job&, const Machine&, Micros) const override { return ", drawn at random"; }
 };
 
 }  // namespace sublet::scheduling

@@ -16,10 +16,11 @@ class BestFit : public MachinePolicy {
     const Amounts left = left_over(job, machine);
     return {-static_cast<double>(left.cores), -static_cast<double>(left.memory)};
   }
-  std::string reason(const Job& job, const Machine& machine, Micros) const override {
-    const Amounts left = left_over(job, machine);
-    return ", which has the least left over: " + counted(left.cores, "core") + ", " +
-           bytes_text(left.memory) + " of memory";
+  Sentence reason(const Job& job, const Machine& machine, Micros) const override {
+    return [left = left_over(job, machine)] {
+      return ", which has the least left over: " + counted(left.cores, "core") + ", " +
+             bytes_text(left.memory) + " of memory";
+    };
   }
 
  private:

@@ -25,15 +25,17 @@ class Fastest : public MachinePolicy {
     const auto expected = programs_.expected(job.record.program, machine.record);
     return {expected ? -expected->log_seconds : std::log(speed)};
   }
-  std::string reason(const Job& job, const Machine& machine, Micros) const override {
+  Sentence reason(const Job& job, const Machine& machine, Micros) const override {
     if (machine.record.speed == 0) return ", whose speed is not known, like that of all that fit";
-    const std::string speed = "speed " + number_text(machine.record.speed);
-    const auto expected = programs_.expected(job.record.program, machine.record);
-    if (!expected) return ", which is the fastest: " + speed;
-    return ", which is the fastest for its program: " +
-           number_text(std::exp(expected->log_seconds)) + " CPU s expected by " +
-           counted(expected->here, "run") + " on such machines and " +
-           std::to_string(expected->elsewhere) + " on others; " + speed;
+    return [speed = machine.record.speed,
+            expected = programs_.expected(job.record.program, machine.record)] {
+      const std::string at_speed = "speed " + number_text(speed);
+      if (!expected) return ", which is the fastest: " + at_speed;
+      return ", which is the fastest for its program: " +
+             number_text(std::exp(expected->log_seconds)) + " CPU s expected by " +
+             counted(expected->here, "run") + " on such machines and " +
+             std::to_string(expected->elsewhere) + " on others; " + at_speed;
+    };
   }
 
  private:

@@ -11,8 +11,10 @@ namespace sublet::scheduling {
 class FifoIdle : public MachinePolicy {
  public:
   bool takes_first() const override { return true; }
-  std::string reason(const Job&, const Machine& machine, Micros now) const override {
-    return " idle for " + std::to_string((now - machine.idle_since) / 1'000'000) + " s";
+  Sentence reason(const Job&, const Machine& machine, Micros now) const override {
+    return [idle = now - machine.idle_since] {
+      return " idle for " + std::to_string(idle / 1'000'000) + " s";
+    };
   }
 };
 

@@ -17,8 +17,10 @@ class LongestFree : public MachinePolicy {
   MachineScore score(const Job&, const Machine& machine, Micros) const override {
     return {-static_cast<double>(machine.away_since)};
   }
-  std::string reason(const Job&, const Machine& machine, Micros now) const override {
-    return ", whose owner has been away longest: for " + span_text(now - machine.away_since);
+  Sentence reason(const Job&, const Machine& machine, Micros now) const override {
+    return [away = now - machine.away_since] {
+      return ", whose owner has been away longest: for " + span_text(away);
+    };
   }
 };
 

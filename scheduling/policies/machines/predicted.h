@@ -16,11 +16,12 @@ class Predicted : public MachinePolicy {
     return {static_cast<double>(expected_more(machine.similar, now - machine.away_since)),
             -static_cast<double>(machine.away_since)};
   }
-  std::string reason(const Job&, const Machine& machine, Micros now) const override {
-    const uint64_t past = machine.similar.count;
-    return ", whose owner is expected to stay away for " +
-           span_text(expected_more(machine.similar, now - machine.away_since)) +
-           " more, judging by " + (past == 0 ? "no past absence" : counted(past, "past absence"));
+  Sentence reason(const Job&, const Machine& machine, Micros now) const override {
+    return [past = machine.similar.count,
+            more = expected_more(machine.similar, now - machine.away_since)] {
+      return ", whose owner is expected to stay away for " + span_text(more) +
+             " more, judging by " + (past == 0 ? "no past absence" : counted(past, "past absence"));
+    };
   }
 };
 

@@ -26,16 +26,19 @@ class Umpire : public MachinePolicy {
     if (embargoed(machine, now) || !within_thresholds(machine)) return {0, -expected_load(machine)};
     return {1, index(machine)};
   }
-  std::string reason(const Job&, const Machine& machine, Micros now) const override {
-    const std::string state = "index " + number_text(index(machine)) + ", load " +
-                              number_text(machine.load) + ", " +
-                              bytes_text(free_kib(machine) * 1024) + " of memory free";
-    if (embargoed(machine, now))
-      return ", the least loaded, although it got a job " + span_text(now - machine.granted) +
-             " ago: " + state;
-    if (!within_thresholds(machine))
-      return ", the least loaded, although it does not meet the thresholds: " + state;
-    return ", which has the best " + state;
+  Sentence reason(const Job&, const Machine& machine, Micros now) const override {
+    return [index = index(machine), load = machine.load, free = free_kib(machine) * 1024,
+            under_embargo = embargoed(machine, now), since_grant = now - machine.granted,
+            is_within = within_thresholds(machine)] {
+      const std::string state = "index " + number_text(index) + ", load " + number_text(load) +
+                                ", " + bytes_text(free) + " of memory free";
+      if (under_embargo)
+        return ", the least loaded, although it got a job " + span_text(since_grant) +
+               " ago: " + state;
+      if (!is_within)
+        return ", the least loaded, although it does not meet the thresholds: " + state;
+      return ", which has the best " + state;
+    };
   }
 
  private:
