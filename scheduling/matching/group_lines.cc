@@ -46,6 +46,36 @@ void GroupLines::note_front(Chunk& chunk) {
   chunk.number = chunk.entries->front().number;
 }
 
+void GroupLines::Entries::clear() {
+  slots_.clear();
+  begin_ = 0;
+}
+
+void GroupLines::Entries::insert(size_t place, const Entry& entry) {
+  const auto begin = at(slots_, begin_);
+  if (begin_ > 0 && (place < size() / 2 || slots_.size() == slots_.capacity())) {
+    std::copy(begin, at(slots_, begin_ + place), begin - 1);
+    slots_[--begin_ + place] = entry;
+  } else {
+    slots_.insert(at(slots_, begin_ + place), entry);
+  }
+}
+
+void GroupLines::Entries::erase(size_t place) {
+  const auto erased = at(slots_, begin_ + place);
+  if (place < size() / 2) {
+    std::copy_backward(at(slots_, begin_), erased, erased + 1);
+    ++begin_;
+  } else {
+    slots_.erase(erased);
+  }
+}
+
+void GroupLines::Entries::take_end(Entries& other, size_t place) {
+  slots_.insert(slots_.end(), other.begin() + place, other.end());
+  other.slots_.resize(other.begin_ + place);
+}
+
 GroupLines::Position GroupLines::find(UserLine& line) const {
   const Entry sought = entry_of(line);
   const auto comes_later = [](const Entry& entry, const Chunk& chunk) {
@@ -75,29 +105,42 @@ GroupLines::Position GroupLines::after(const UserKey& from) const {
 }
 
 void GroupLines::add(UserLine& line) {
+  bound_ = empty() ? line.of_jobs : join(bound_, line.of_jobs);
+  insert(line);
+}
+
+void GroupLines::insert(UserLine& line) {
   if (empty()) return append(line);
   const Position place = find(line);
   Chunk& chunk = chunks_[place.chunk];
-  chunk.entries->insert(at(*chunk.entries, place.entry), entry_of(line));
+  chunk.entries->insert(place.entry, entry_of(line));
   chunk.bound = join(chunk.bound, line.of_jobs);
-  bound_ = join(bound_, line.of_jobs);
   note_front(chunk);
   if (chunk.entries->size() > kMost) split(place.chunk);
 }
 
 void GroupLines::take(UserLine& line) {
+  remove(line);
+  forget(bound_, line.of_jobs, chunks_.data() + first_, chunks_.data() + chunks_.size());
+}
+
+void GroupLines::move(UserLine& line, const UserKey& key) {
+  remove(line);
+  line.key = key;
+  insert(line);
+}
+
+void GroupLines::remove(UserLine& line) {
   const Position place = find(line);
   Chunk& chunk = chunks_[place.chunk];
-  chunk.entries->erase(at(*chunk.entries, place.entry));
+  chunk.entries->erase(place.entry);
   if (chunk.entries->empty()) {
     erase(place.chunk);
   } else {
-    const Entry* entries = chunk.entries->data();
-    forget(chunk.bound, line.of_jobs, entries, entries + chunk.entries->size());
+    forget(chunk.bound, line.of_jobs, chunk.entries->begin(), chunk.entries->end());
     note_front(chunk);
     merge_next(place.chunk);
   }
-  forget(bound_, line.of_jobs, chunks_.data() + first_, chunks_.data() + chunks_.size());
 }
 
 void GroupLines::refresh(UserLine& line) {
@@ -106,9 +149,8 @@ void GroupLines::refresh(UserLine& line) {
   Entry& entry = (*chunk.entries)[place.entry];
   const UserBound before = entry.bound;
   entry.bound = line.of_jobs;
-  const Entry* entries = chunk.entries->data();
   chunk.bound = join(chunk.bound, entry.bound);
-  forget(chunk.bound, before, entries, entries + chunk.entries->size());
+  forget(chunk.bound, before, chunk.entries->begin(), chunk.entries->end());
   bound_ = join(bound_, entry.bound);
   forget(bound_, before, chunks_.data() + first_, chunks_.data() + chunks_.size());
 }
@@ -118,11 +160,10 @@ void GroupLines::refresh(UserLine& line) {
 void GroupLines::split(size_t chunk) {
   Entries& entries = *chunks_[chunk].entries;
   const bool last = chunk + 1 == chunks_.size();
-  const auto half = last ? entries.end() - 1 : at(entries, entries.size() / 2);
+  const size_t half = last ? entries.size() - 1 : entries.size() / 2;
   auto second = no_entries();
   second->reserve(kMost + 1);
-  second->assign(half, entries.end());
-  entries.erase(half, entries.end());
+  second->take_end(entries, half);
   chunks_[chunk] = chunk_of(std::move(chunks_[chunk].entries));
   chunks_.insert(at(chunks_, chunk + 1), chunk_of(std::move(second)));
 }
@@ -147,7 +188,7 @@ void GroupLines::merge_next(size_t chunk) {
   Entries& entries = *chunks_[chunk].entries;
   const Entries& next = *chunks_[chunk + 1].entries;
   if (entries.size() + next.size() > kMost / 4) return;
-  entries.insert(entries.end(), next.begin(), next.end());
+  for (const Entry& entry : next) entries.push_back(entry);
   chunks_[chunk].bound = join(chunks_[chunk].bound, chunks_[chunk + 1].bound);
   erase(chunk + 1);
 }

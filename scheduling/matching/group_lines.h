@@ -28,6 +28,8 @@ class GroupLines {
   void add(UserLine& line);
   // The line is here.
   void take(UserLine& line);
+  // The line is here, and has this key from now on.
+  void move(UserLine& line, const UserKey& key);
   // The line's bound has changed.
   void refresh(UserLine& line);
   // Keeps the memory for lines that are appended now.
@@ -63,7 +65,30 @@ class GroupLines {
     UserLine* line = nullptr;
     UserBound bound;
   };
-  using Entries = std::vector<Entry>;
+  // A vector with room at its front as well: to move an entry there and away again costs little,
+  // and who is served is mostly the first of many groups.
+  class Entries {
+   public:
+    const Entry* begin() const { return slots_.data() + begin_; }
+    const Entry* end() const { return slots_.data() + slots_.size(); }
+    size_t size() const { return slots_.size() - begin_; }
+    bool empty() const { return size() == 0; }
+    Entry& operator[](size_t i) { return slots_[begin_ + i]; }
+    const Entry& operator[](size_t i) const { return slots_[begin_ + i]; }
+    const Entry& front() const { return slots_[begin_]; }
+    const Entry& back() const { return slots_.back(); }
+    void reserve(size_t most) { slots_.reserve(most); }
+    void clear();
+    void push_back(const Entry& entry) { slots_.push_back(entry); }
+    void insert(size_t place, const Entry& entry);
+    void erase(size_t place);
+    // Appends those of `other` from this place on, which are no longer there.
+    void take_end(Entries& other, size_t place);
+
+   private:
+    std::vector<Entry> slots_;
+    size_t begin_ = 0;  // the slots before this one are free
+  };
   // Of kMost entries at most, and of one at least unless it is before `first_`.
   struct Chunk {
     UserKey key;  // those of its first entry
@@ -87,6 +112,9 @@ class GroupLines {
   Position find(UserLine& line) const;
   // The first entry whose key is behind this one.
   Position after(const UserKey& from) const;
+  // Add and take it without a change of the bound of all lines.
+  void insert(UserLine& line);
+  void remove(UserLine& line);
   void split(size_t chunk);
   void erase(size_t chunk);
   void merge_next(size_t chunk);

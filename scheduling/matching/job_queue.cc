@@ -140,8 +140,7 @@ void JobQueue::rekey(User& user) {
     if (!line->stands || full) {
       settle(*line);
     } else if (line->key != key) {
-      leave(*line);
-      enter(*line, key);
+      line->group->lines.move(*line, key);
     }
   }
 }
