@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rules/named_amounts.h"
+#include "scheduling/accounts.h"
 #include "scheduling/machine_limits.h"
 #include "scheduling/policies/job_policies.h"
 #include "scheduling/policies/machine_policies.h"
@@ -63,6 +64,11 @@ std::string problem_with(const Parameters& parameters) {
       parameters.rest_most > kDay)
     return "rest_least must be 0 to rest_most, which must be a day at most";
   if (!(parameters.default_shares > 0)) return "default_shares must be positive";
+  try {
+    Accounts::parse(parameters.accounts);
+  } catch (const AccountError& e) {
+    return std::string("accounts: ") + e.what();
+  }
   return "";
 }
 

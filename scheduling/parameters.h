@@ -44,7 +44,7 @@ struct PolicyChoice {
 
 // All parameters. The others are settings of the server, too, but fixed while it runs: the
 // Alarm Sender counts the ticks, leases and pauses have begun, clients were told the lease, and
-// users have their shares. Spans in microseconds.
+// users have their shares, and the books are by account. Spans in microseconds.
 struct Parameters : PolicyChoice {
   Micros tick = 60'000'000;  // t1: period of the Alarm Sender
   double default_shares = 1;
@@ -56,6 +56,9 @@ struct Parameters : PolicyChoice {
   // further failure up to the most; least 0: it does not rest.
   Micros rest_least = 300'000'000;
   Micros rest_most = 3'600'000'000;
+  // Who shares an account with whom: Accounts::text(). Each job that is live when the server starts
+  // counts for the account that its user has then; what was counted before stays where it was.
+  std::string accounts = {};
   bool operator==(const Parameters&) const = default;
 };
 

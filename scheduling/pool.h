@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rules/named_amounts.h"
+#include "scheduling/accounts.h"
 #include "scheduling/events/events.h"
 #include "scheduling/records.h"
 
@@ -20,7 +21,7 @@ namespace sublet::scheduling {
 
 // A user's position in the queue, for reports and for `why`.
 struct Standing {
-  std::string user;
+  std::string user;  // or the account of several: "@lab-f"
   double shares = 1;
   bool by_administrator = false;  // who set the shares; else the settings
   double usage = 0;
@@ -105,9 +106,11 @@ class Pool {
   std::vector<std::string> requesting() const;  // hosts, head first
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;
-  uint64_t limited_batches(
-      const std::string& user) const;  // of his: Submitted::at_most, unfinished
-  std::set<std::string> hours_of(const std::string& user) const;  // that his live jobs name
+  const Accounts& accounts() const;
+  // Of the user, or of all who share his account: the unfinished ones with Submitted::at_most, and
+  // the hours that live jobs name.
+  uint64_t limited_batches(const std::string& user) const;
+  std::set<std::string> hours_of(const std::string& user) const;
   size_t groups() const;  // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
   const PolicyRecord& policy() const;

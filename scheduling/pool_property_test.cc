@@ -97,7 +97,17 @@ Parameters some_parameters(uint32_t bits) {
   p.rest_most = p.rest_least + 30 * kSecond;
   if (more_bits & 1 << 16) p.most_per_user = 1 + more_bits / (1 << 17) % 4;
   if (more_bits & 1 << 20) p.most_per_machine = more_bits & 1 << 21 ? "1" : "2 m2=1 m0=3";
+  constexpr const char* kAccounts[] = {"", "lab=a c", "ab=a b, other=c d"};
+  p.accounts = kAccounts[(more_bits >> 40) % std::size(kAccounts)];
   return p;
+}
+
+// The rule of accounts, as some_parameters() may set them: whom a job of the user counts for.
+std::string counted_for(const TestPool& t, const std::string& user) {
+  const std::string accounts = t.pool.accounts().text();
+  if (accounts.starts_with("lab")) return user == "b" ? "b" : "@lab";
+  if (accounts.starts_with("ab")) return user == "c" ? "@other" : "@ab";
+  return user;
 }
 
 // Turns numbers into events that are valid now, or nearly: a few come from former
@@ -297,7 +307,8 @@ class Player {
   Event rare() {
     switch (pick(12)) {
       case 0:
-        return SharesSet{a_user(), 1.0 + pick(3), SharesSet::By(pick(3))};
+        return SharesSet{pick(3) ? counted_for(t, a_user()) : a_user(), 1.0 + pick(3),
+                         SharesSet::By(pick(3))};
       case 1:
         return pick(2) ? ServerStarted() : ServerStarted{settings_, local_time()};
       case 2:
@@ -619,14 +630,16 @@ class Failures {
 
 bool is_throttled(const TestPool& t, const std::string& user) {
   const uint64_t most = t.pool.policy().choice.throttle;
-  return most != 0 && t.books.users.at(user).placed >= most;
+  return most != 0 && t.books.users.at(counted_for(t, user)).placed >= most;
 }
 
+// Of all who share the user's account.
 uint64_t attempts_of(const TestPool& t, const std::string& user) {
+  const std::string whom = counted_for(t, user);
   return static_cast<uint64_t>(
       std::count_if(t.books.attempts.begin(), t.books.attempts.end(), [&](const auto& entry) {
         return entry.second.state != AttemptState::kEnded &&
-               t.books.jobs.at(entry.first.job).user == user;
+               counted_for(t, t.books.jobs.at(entry.first.job).user) == whom;
       }));
 }
 
@@ -682,6 +695,24 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
   RC_ASSERT(rule.may_be_promised(m, job.needs));
 }
 
+// What is counted is counted for accounts, and by users only where they have none; each use is
+// recorded for its user.
+void check_accounts(const TestPool& t) {
+  std::map<std::string, uint64_t> active;
+  for (const auto& [id, job] : t.books.jobs) {
+    const bool waits = job.state == JobState::kWaiting && relation_of(t, id) == nullptr;
+    if (waits || is_at_work(job.state)) ++active[counted_for(t, job.user)];
+  }
+  for (const Standing& standing : t.pool.standings(t.now))
+    RC_ASSERT(standing.active == active[standing.user]);
+  for (const auto& [name, user] : t.books.users) {
+    if (counted_for(t, name) == name || name.starts_with("@")) continue;
+    RC_ASSERT(user.usage == 0 && user.charges == 0 && user.owed == 0 && user.index == 0);
+    RC_ASSERT(user.placed == 0 && user.last_grant == 0);
+  }
+  for (const auto& [key, use] : t.books.uses) RC_ASSERT(use.user == t.books.jobs.at(key.job).user);
+}
+
 // The invariants after every event, checked from views and records only.
 void check_invariants(const TestPool& t) {
   std::map<JobId, int> live;
@@ -698,6 +729,7 @@ void check_invariants(const TestPool& t) {
     ++on_machine[a.machine];
   }
   check_relations(t);
+  check_accounts(t);
   std::vector<const JobRecord*> placeable;
   uint64_t waiting = 0;
   for (const auto& [id, job] : t.books.jobs) {

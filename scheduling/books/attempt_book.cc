@@ -76,6 +76,7 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason) {
   attempt.batch = job.record.batch;
   attempt.reserved = amounts_of(job.record.needs);
   attempt.named = rules::NamedAmounts::stored(job.record.needs.resources);
+  attempt.submitter = job.record.user;
   belong(attempt, *job.user);
   attempt.registration = machine.registration;
   attempt.memory_offered = room_of(machine).memory;
@@ -198,7 +199,8 @@ bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job,
     attempt.batch = of->batch;
     attempt.reserved = amounts_of(of->needs);
     attempt.named = rules::NamedAmounts::stored(of->needs.resources);
-    belong(attempt, ledger_.user(of->user));
+    attempt.submitter = of->user;
+    belong(attempt, ledger_.counted_for(of->user));
   }
   occupy(attempt);
   renew(attempt);

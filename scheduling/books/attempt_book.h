@@ -26,8 +26,9 @@ struct Machine;
 struct Attempt : Timed {
   AttemptRecord record;
   Machine* machine = nullptr;
-  Job* job = nullptr;    // null: the job was removed
-  User* user = nullptr;  // null: not known (a damaged store)
+  Job* job = nullptr;     // null: the job was removed
+  User* user = nullptr;   // whom it counts for, as Job::user; null: not known (a damaged store)
+  std::string submitter;  // JobRecord::user, also of a removed job; "": not known
   BatchId batch = 0;
   Micros receipt = 0;         // of the last renewal that counted; initially the decision
   uint32_t registration = 0;  // of the machine when the attempt was decided

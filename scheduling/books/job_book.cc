@@ -75,7 +75,7 @@ Job& JobBook::adopt(JobRecord record) {
   const JobId id = record.id;
   Job& job = jobs_[id];
   job.record = std::move(record);
-  job.user = &ledger_.user(job.record.user);
+  job.user = &ledger_.counted_for(job.record.user);
   job.host = matcher_.hosts().enter(job.record.submit_host);
   job.demand = matcher_.enter_demand(job.record.needs);
   ++job.user->jobs;

@@ -26,7 +26,8 @@ int64_t share_units(const User& user) { return std::llround(user.record.shares *
 }  // namespace
 
 Ledger::Ledger(const Parameters& parameters)
-    : default_shares_(parameters.default_shares),
+    : accounts_(Accounts::parse(parameters.accounts)),
+      default_shares_(parameters.default_shares),
       tick_(parameters.tick),
       k1_(decay_per_tick(parameters.tick, parameters.half_life)),
       throttle_(parameters.throttle),
@@ -46,6 +47,11 @@ User& Ledger::user(const std::string& name) {
     touched_.add(user);
   }
   return user;
+}
+
+const User* Ledger::known_counted_for(const std::string& user) const {
+  const auto found = users_.find(accounts_.of(user));
+  return found == users_.end() ? nullptr : &found->second;
 }
 
 bool Ledger::set_shares(const SharesSet& event) {
@@ -309,6 +315,7 @@ void Ledger::number_restored() {
     number = ++last_number_;
     taken.insert(number);
   }
+  last_restored_ = last_number_;
 }
 
 void Ledger::emit(Changes& changes) {
@@ -340,6 +347,8 @@ void Ledger::end_restoration() {
   settle_moved();
   for (auto& [name, user] : users_) perhaps_spare_.push_back(&user);
   forget_spare();
+  for (auto& [name, user] : users_)
+    if (user.record.number > last_restored_) touched_.add(user);
 }
 
 }  // namespace sublet::scheduling

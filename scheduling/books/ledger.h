@@ -2,6 +2,10 @@
 // source, docs/fair-share.md). It owns their records; a user who has no jobs, no usage and
 // no shares of his own is forgotten, but stays stored.
 //
+// Users who share an account (Accounts) are one user to the ledger and to all policies, whose name
+// is the account's: "@lab-f". So User, here and wherever the brain points to one, means whom
+// something counts for. Whose a job is, its record says.
+//
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_BOOKS_LEDGER_H_
 #define SUBLET_SCHEDULING_BOOKS_LEDGER_H_
@@ -12,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduling/accounts.h"
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
 #include "scheduling/events/events.h"
@@ -54,6 +59,11 @@ class Ledger {
   const std::map<std::string, User>& users() const { return users_; }
   // The user of this name, made with the default shares if necessary.
   User& user(const std::string& name);
+  // Whom the jobs of this user count for.
+  User& counted_for(const std::string& user) { return this->user(accounts_.of(user)); }
+  // Null: nothing is known of him.
+  const User* known_counted_for(const std::string& user) const;
+  const Accounts& accounts() const { return accounts_; }
   // False: these are no shares, and nothing was changed.
   bool set_shares(const SharesSet& event);
   // Of usage, from the next tick on.
@@ -128,7 +138,7 @@ class Ledger {
   const Moved& moved() const { return moved_; }
   void settle_moved();
 
-  // Mutka's tables 4.3 and 4.5, by user: the index of a user with attempts rises by their number,
+  // Mutka's tables 4.3 and 4.5: the index of a user with attempts rises by their number,
   // that of a user with jobs and no attempt falls by 1 to 3, and that of others returns to 0.
   void update_indices();
 
@@ -137,7 +147,8 @@ class Ledger {
   void emit(Changes& changes);
   // Last in an apply: nobody may hold a user who is not worth knowing.
   void forget_spare();
-  // After a restoration: nothing is to be stored.
+  // After a restoration: only the users who were made by it, for whom no row was stored, are to be
+  // stored with the next event, so that they keep their numbers.
   void end_restoration();
 
  private:
@@ -149,6 +160,7 @@ class Ledger {
   double part_of(const User& user) const;
   void note_held(User& user, double wanted, double fair, double span);
 
+  const Accounts accounts_;
   const double default_shares_;
   const Micros tick_;
   double k1_;
@@ -158,6 +170,7 @@ class Ledger {
   Deadlines spans_;  // of the users with places in one
   std::map<std::string, User> users_;
   uint32_t last_number_ = 0;
+  uint32_t last_restored_ = 0;  // number
   uint64_t last_grant_ = 0;
   User* last_served_ = nullptr;  // never forgotten
   // In units of 2^-20, so that what is added and taken away leaves no trace.

@@ -361,10 +361,10 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
   record.cpu = cost.used;
   record.cpu_lost = cost.lost;
   const Micros waited_until = record.started != 0 ? record.started : changes.now();
-  changes.add(UseRecord{record.key, attempt.user ? attempt.user->record.name : "",
-                        attempt.machine->record.id, attempt.batch, end.ended, changes.now(),
-                        std::max<Micros>(end.wall, 0), cost.used, cost.kept, cost.lost, charge,
-                        record.started, record.ready != 0 ? waited_until - record.ready : 0});
+  changes.add(UseRecord{record.key, attempt.submitter, attempt.machine->record.id, attempt.batch,
+                        end.ended, changes.now(), std::max<Micros>(end.wall, 0), cost.used,
+                        cost.kept, cost.lost, charge, record.started,
+                        record.ready != 0 ? waited_until - record.ready : 0});
   judge_machine(attempt, end);
   Attempt ended = attempts.close(attempt);
   jobs.note_end(ended.batch);
@@ -381,9 +381,10 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
 void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
   Machine& machine = *attempt.machine;
   auto failure = is_failure_of_machine(attempt, end, changes.now());
-  const User* user = attempt.user;
-  const bool unstarted = is_unstarted(end.ended) && user != nullptr;
-  if (unstarted && machines.note_unstarted(machine, user->record.name)) failure = true;
+  // Not whom it counts for: each user's job that cannot be started is evidence of its own.
+  const std::string& submitter = attempt.submitter;
+  const bool unstarted = is_unstarted(end.ended) && !submitter.empty();
+  if (unstarted && machines.note_unstarted(machine, submitter)) failure = true;
   if (!failure) return;
   const Micros decided = attempt.record.decided;
   if (*failure) {

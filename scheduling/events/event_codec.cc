@@ -338,6 +338,10 @@ void latest_fields(A& a, Parameters& p) {
   });
 }
 template <typename A>
+void account_fields(A& a, Parameters& p) {
+  a.tail(!p.accounts.empty(), [&] { a.field(p.accounts); });
+}
+template <typename A>
 void promise_fields(A& a, PolicyChoice& c) {
   a.tail(true, [&] {
     a.field(c.wide_wait);
@@ -355,6 +359,7 @@ void fields(A& a, ServerStarted& e) {
     a.tail(true, [&] { a.field(e.parameters->licences); });
     latest_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.utc_offset); });
+    account_fields(a, *e.parameters);
   });
 }
 template <typename A>
@@ -415,13 +420,14 @@ void fields(A& a, Anchored& e) {
       a.field(m.granted);
     }
   });
-  a.tail(!e.licensed.empty(), [&] {
+  a.tail(!e.licensed.empty() || !e.parameters.accounts.empty(), [&] {
     a.size(e.licensed);
     for (auto& kept : e.licensed) {
       a.field(kept.job);
       a.field(kept.machine);
     }
   });
+  account_fields(a, e.parameters);
 }
 
 template <typename A>

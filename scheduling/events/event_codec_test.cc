@@ -13,6 +13,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_field_survives);
   CPPUNIT_TEST(every_kind_survives);
   CPPUNIT_TEST(older_parameters_are_read);
+  CPPUNIT_TEST(accounts_are_last);
   CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
   CPPUNIT_TEST_SUITE_END();
 
@@ -59,7 +60,7 @@ class EventCodecTest : public CppUnit::TestFixture {
           const std::vector<JobState> states(b % 3, JobState::kHeld);
           const AttemptKey key{a, b};
           Parameters parameters;
-          parameters.job_policy = parameters.licences = text;
+          parameters.job_policy = parameters.licences = parameters.accounts = text;
           parameters.tick = parameters.lease = c;
           const Event events[] = {
               Submitted{a,
@@ -225,6 +226,25 @@ class EventCodecTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(uint64_t{4}, with_offers.attempts.back().memory_offered);
       CPPUNIT_ASSERT_EQUAL(uint64_t{0}, without.attempts.back().memory_offered);
     }
+  }
+
+  // So that events without them are as they were before there were any.
+  void accounts_are_last() {
+    Parameters p;
+    const size_t started = encode_event(ServerStarted{p}).size();
+    const size_t anchored = encode_event(Anchored{p, {}, {}, {}, {}, {}}).size();
+    p.accounts = "lab=ann";
+    const size_t text = 8 + p.accounts.size();
+    const std::string with = encode_event(ServerStarted{p, 60});
+    CPPUNIT_ASSERT_EQUAL(started + text, with.size());
+    const Event again = decode_event(Event(ServerStarted()).index(), with);
+    CPPUNIT_ASSERT(*std::get<ServerStarted>(again).parameters == p);
+    const Event anchor = Anchored{p, {}, {}, {}, {}, {}};
+    const size_t no_licensed = 8;
+    CPPUNIT_ASSERT_EQUAL(anchored + no_licensed + text, encode_event(anchor).size());
+    const Event anchor_again = decode_event(anchor.index(), encode_event(anchor));
+    CPPUNIT_ASSERT(std::get<Anchored>(anchor_again).parameters == p);
+    CPPUNIT_ASSERT(std::get<Anchored>(anchor_again).licensed.empty());
   }
 
   void damage_is_noticed_and_never_fatal() {

@@ -1,5 +1,6 @@
 // "up-down": users by an index that rises while they hold machines and falls while they wait
-// (Mutka, 4.4.1, tables 4.3 and 4.5; by user, where the source goes by station).
+// (Mutka, 4.4.1, tables 4.3 and 4.5). The source goes by station; here it is by user, and by
+// station if the users of each share an account (Accounts).
 //
 // The smallest index is next, and equal ones are drawn. The indices are updated at each tick, and
 // at each fifth of a tick if capacity has appeared since the last: a machine became idle, or an

@@ -97,18 +97,18 @@ std::vector<MachineId> Pool::idle() const {
 uint64_t Pool::waiting() const { return state_->jobs.waiting(); }
 
 uint64_t Pool::limited_batches(const std::string& user) const {
-  const auto& users = state_->ledger.users();
-  const auto found = users.find(user);
-  return found == users.end() ? 0 : found->second.limited_batches;
+  const User* known = state_->ledger.known_counted_for(user);
+  return known == nullptr ? 0 : known->limited_batches;
 }
 
 std::set<std::string> Pool::hours_of(const std::string& user) const {
   std::set<std::string> texts;
-  const auto& users = state_->ledger.users();
-  if (const auto found = users.find(user); found != users.end())
-    for (const auto& [hours, records] : found->second.hours) texts.insert(hours);
+  if (const User* known = state_->ledger.known_counted_for(user))
+    for (const auto& [hours, records] : known->hours) texts.insert(hours);
   return texts;
 }
+
+const Accounts& Pool::accounts() const { return state_->ledger.accounts(); }
 
 size_t Pool::groups() const { return state_->matcher.suitability().groups().size(); }
 

@@ -446,10 +446,12 @@ std::string throttled(const User& user, Micros now) {
          std::to_string(std::max<Micros>(user.due - now + 999'999, 0) / 1'000'000) + " s";
 }
 
-// "ann has 2 jobs on machines; the pool allows a user 2 at a time"
+// "ann has 2 jobs on machines; the pool allows a user 2 at a time"; or an account
 std::string at_limit(const User& user, uint64_t most) {
   return user.record.name + " has " + counted(user.attempts, "job") +
-         " on machines; the pool allows a user " + std::to_string(most) + " at a time";
+         " on machines; the pool allows " +
+         (is_account(user.record.name) ? "an account " : "a user ") + std::to_string(most) +
+         " at a time";
 }
 
 // "its batch has 2 jobs on machines, and at most 2 at a time"

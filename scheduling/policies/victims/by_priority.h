@@ -1,5 +1,6 @@
 // "priority": a user's job gives way to one of his own to which he has given a higher priority.
-// The priorities of different users are not compared.
+// The priorities of different users are not compared, nor do they give way so if they share an
+// account.
 #ifndef SUBLET_SCHEDULING_POLICIES_VICTIMS_BY_PRIORITY_H_
 #define SUBLET_SCHEDULING_POLICIES_VICTIMS_BY_PRIORITY_H_
 
@@ -21,7 +22,8 @@ class ByPriority : public VictimPolicy {
     return &holder == &waiting;
   }
   bool gives_way(const Attempt& attempt, const Job& job) const override {
-    return attempt.job->record.priority < job.record.priority;
+    return attempt.submitter == job.record.user &&
+           attempt.job->record.priority < job.record.priority;
   }
   std::string reason(const Attempt& attempt, const Job& job) const override {
     return "its user gave it priority " + std::to_string(job.record.priority) + ", and this one " +
