@@ -4,21 +4,12 @@
 #include <set>
 #include <vector>
 
+#include "scheduling/words.h"
+
 namespace sublet::scheduling {
 namespace {
 
 constexpr size_t kLongestUser = 255;
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::vector<std::string> words_of(std::string_view text) {
-  std::vector<std::string> words;
-  for (size_t at = text.find_first_not_of(kBlanks); at < text.size();) {
-    const size_t end = std::min(text.find_first_of(kBlanks, at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = text.find_first_not_of(kBlanks, end);
-  }
-  return words;
-}
 
 std::string quoted(const std::string& word) { return "'" + word.substr(0, 100) + "'"; }
 

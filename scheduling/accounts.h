@@ -1,5 +1,5 @@
-// The accounting list (Mutka, 6.3): accounts, each shared by several users, such as those of one
-// station. What the policies count and order by user (index, usage, shares, guarantee, draws,
+// The accounting list (Mutka, chapter 6): accounts, each shared by several users, such as those of
+// one station. What the policies count and order by user (index, usage, shares, guarantee, draws,
 // grants, throttle, most_per_user) they count for the account of whoever has one. The list is the
 // administrator's, because the host that a job comes from is known by the caller's word only: a
 // user could give himself the index of any station.

@@ -1,8 +1,8 @@
 #include "scheduling/machine_limits.h"
 
-#include <algorithm>
 #include <charconv>
-#include <vector>
+
+#include "scheduling/words.h"
 
 namespace sublet::scheduling {
 namespace {
@@ -12,16 +12,6 @@ uint64_t limit_from(const std::string& text) {
   const char* const text_end = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), text_end, limit);
   return error == std::errc() && end == text_end && limit <= kLargestLimit ? limit : 0;
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t at = text.find_first_not_of(' '); at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = text.find_first_not_of(' ', end);
-  }
-  return words;
 }
 }  // namespace
 
