@@ -116,6 +116,9 @@ void AdministrationService::set_shares(const Caller& caller, const std::string& 
     check_user(user);
     if (shares && !(*shares >= kFewestShares && *shares <= kMostShares))
       throw invalid("shares outside 0.000001 to 1,000,000", "Give a number in that range.", user);
+    const std::string uncounted = turn.pool().accounts().why_uncounted(user);
+    if (shares && !uncounted.empty())
+      throw invalid(uncounted, "The accounts are in server.toml: scheduling.accounts.", user);
     const auto settled = shares_.of_users.find(user);
     const double by_settings =
         settled == shares_.of_users.end() ? shares_.default_shares : settled->second;

@@ -22,6 +22,7 @@ Refusal refusal_of(const std::function<void()>& act) {
 PipelineSettings with_shares_of_ann() {
   PipelineSettings settings;
   settings.shares = {{"ann", 2}};
+  settings.policies.accounts = "lab=fay gus";
   return settings;
 }
 
@@ -35,6 +36,7 @@ class AdministrationTest : public testing::ServicesFixture {
   CPPUNIT_TEST(unknown_machines_are_named);
   CPPUNIT_TEST(jobs_are_evicted);
   CPPUNIT_TEST(shares_outlive_a_restart);
+  CPPUNIT_TEST(shares_of_accounts);
   CPPUNIT_TEST(policies_outlive_a_restart);
   CPPUNIT_TEST(bad_policies_change_nothing);
   CPPUNIT_TEST(words_mean_what_they_say);
@@ -247,6 +249,21 @@ class AdministrationTest : public testing::ServicesFixture {
     CPPUNIT_ASSERT(shares_of("ann").shares == 2 && !shares_of("ann").by_administrator);
     start_again();
     CPPUNIT_ASSERT(shares_of("ann").shares == 2 && !shares_of("ann").by_administrator);
+  }
+
+  // Not of those who share them: nothing would come of it.
+  void shares_of_accounts() {
+    administration_->set_shares(root_, id(), "@lab", 4);
+    start_again();
+    CPPUNIT_ASSERT(shares_of("@lab").shares == 4 && shares_of("@lab").by_administrator);
+    for (const auto& [user, message] :
+         {std::pair("fay", "the jobs of fay count for account lab: name \"@lab\" instead"),
+          std::pair("@lap", "there is no account lap in scheduling.accounts")}) {
+      const Refusal refusal =
+          refusal_of([&] { administration_->set_shares(root_, id(), user, 1); });
+      CPPUNIT_ASSERT_EQUAL(std::string(message), refusal.message);
+      administration_->set_shares(root_, id(), user, std::nullopt);
+    }
   }
 
   void quotas_outlive_a_restart() {

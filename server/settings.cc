@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/options/default_places.h"
+#include "scheduling/accounts.h"
 #include "server/policy_settings.h"
 
 namespace sublet::server {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr double kTiB = 1024.0 * 1024 * 1024 * 1024;
 constexpr double kPiB = 1024 * kTiB;
+const std::string kNoAccounts = "none";
 
 // Root's state folder is system-wide; for other users it is in their home.
 std::string default_state() {
@@ -109,6 +111,9 @@ std::vector<SettingSpec> server_setting_specs() {
       "t1: period of the Alarm Sender, at which usage decays");
   add("scheduling.default_shares", T::real, "1", 1e-6, 1e6,
       "shares of a user not named in [shares]");
+  add("scheduling.accounts", T::text, kNoAccounts, 0, 0,
+      "users who count as one, under the name \"@\" and the account's: lab-f=jones smith, "
+      "lab-g=ann; none");
   add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
       "D: a client that cannot reach the server for this long freezes its jobs");
   add("scheduling.leaving_wait", T::duration, "60 s", 100, 86'400'000,
@@ -134,10 +139,26 @@ std::vector<SettingSpec> server_setting_specs() {
 
 namespace {
 
+// "lab-f=jones smith, lab-g=ann"
+scheduling::Accounts read_accounts(const Settings& s) {
+  const std::string key = "scheduling.accounts", text = s.text(key);
+  scheduling::Accounts accounts;
+  try {
+    if (text != kNoAccounts) accounts = scheduling::Accounts::parse(text);
+  } catch (const scheduling::AccountError& e) {
+    throw s.wrong({key}, "\"" + key + "\": " + e.what());
+  }
+  for (const auto& [name, shares] : s.reals("shares"))
+    if (const std::string why = accounts.why_uncounted(name); !why.empty())
+      throw s.wrong({"shares", key}, "[shares]: " + why);
+  return accounts;
+}
+
 scheduling::Parameters read_parameters(const Settings& s) {
   scheduling::Parameters p{read_policies(s)};
   p.tick = s.duration_ms("scheduling.tick") * 1000;
   p.default_shares = s.real("scheduling.default_shares");
+  p.accounts = read_accounts(s).text();
   p.lease = s.duration_ms("scheduling.lease") * 1000;
   p.leaving_wait = s.duration_ms("scheduling.leaving_wait") * 1000;
   p.refusal_pause = s.duration_ms("scheduling.refusal_pause") * 1000;

@@ -46,6 +46,14 @@ bool read_cursor(const std::string& cursor, UsageQuery* query) {
   return true;
 }
 
+// The CPU time of all who share an account is the account's, too.
+void add_accounts(std::map<std::string, Micros>& cpu, const scheduling::Accounts& accounts) {
+  std::map<std::string, Micros> more;
+  for (const auto& [user, used] : cpu)
+    if (const std::string& account = accounts.of(user); account != user) more[account] += used;
+  for (const auto& [account, used] : more) cpu[account] += used;
+}
+
 }  // namespace
 
 std::string cursor_after(Micros until, const UsageRow& row) {
@@ -113,12 +121,15 @@ StandingLines UsageService::standings(const Caller& caller, const std::string& a
                                       uint32_t limit) {
   check_limit(limit);
   std::vector<scheduling::Standing> all;
+  scheduling::Accounts accounts;
   Micros now = 0;
   pipeline_.perform([&](Turn& turn) {
     now = turn.now();
     all = turn.pool().standings(now);
+    accounts = turn.pool().accounts();
   });
   auto cpu = cpu_of_the_day(caller, now);
+  if (cpu) add_accounts(*cpu, accounts);
   double shares = 0;
   for (const auto& s : all) shares += s.shares;
   StandingLines page;

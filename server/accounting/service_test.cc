@@ -19,6 +19,7 @@ class UsageServiceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(users_see_their_own_lines);
   CPPUNIT_TEST(administrators_see_all);
   CPPUNIT_TEST(everybody_sees_the_standings);
+  CPPUNIT_TEST(an_account_stands_for_its_users);
   CPPUNIT_TEST(pages);
   CPPUNIT_TEST(a_report_holds_still_while_it_is_read);
   CPPUNIT_TEST(bad_questions);
@@ -116,6 +117,28 @@ class UsageServiceTest : public CppUnit::TestFixture {
     pool_.clock.advance_ms(kDay / 1000);
     CPPUNIT_ASSERT_EQUAL(
         Micros{0}, standing(usage_.standings(root_, "", 1000).standings, "bob")->cpu_day.value());
+  }
+
+  // Only administrators see how much all of them used in the last day; the usage is by user.
+  void an_account_stands_for_its_users() {
+    PipelineSettings settings;
+    settings.policies.accounts = "lab=ann bob";
+    UsedPool pool(settings);
+    UsageService usage(pool.pipeline, pool.archive, access_);
+    for (const char* user : {"ann", "bob", "cid"}) pool.use(user, 3600 * kSecond);
+    pool.pipeline.perform([](Turn& t) {
+      UsedPool::owners(t, 0);
+      for (const char* user : {"ann", "bob", "cid"})
+        t.apply(scheduling::Submitted{1, user, "desk", {{}}});
+    });
+    const auto all = usage.standings(root_, "", 10).standings;
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, all.size());
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, standing(all, "@lab")->standing.queued);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("2 CPU hours in the last day at a share of 1 of 2: behind cid"),
+        standing(all, "@lab")->reason);
+    CPPUNIT_ASSERT(!standing(usage.standings(ann_, "", 10).standings, "@lab")->cpu_day);
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, usage.report(root_, by({GroupBy::kUser}), "", 10).rows.size());
   }
 
   void pages() {

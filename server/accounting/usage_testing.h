@@ -25,11 +25,11 @@ inline constexpr Micros kStart = 20'816 * kDay + 12'345'678'901;
 
 class UsedPool {
  public:
-  UsedPool()
+  explicit UsedPool(const PipelineSettings& settings = {})
       : clock(kStart, 1'000'000'000),
         store_(folder.path() + "/pool.db"),
         archive(folder.path() + "/pool.db"),
-        pipeline(PipelineSettings{}, store_, clock, Pipeline::Listener{}) {
+        pipeline(settings, store_, clock, Pipeline::Listener{}) {
     pipeline.start();
     pipeline.perform([](Turn& t) {
       for (int i = 1; i <= 3; ++i) {

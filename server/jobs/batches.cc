@@ -233,7 +233,8 @@ void JobService::check_limited_batches(Turn& turn, const BatchRow& batch) {
   constexpr uint64_t kMostLimited = 100;
   if (batch.at_most == 0 || turn.pool().limited_batches(batch.user) < kMostLimited) return;
   throw Refusal(Refusal::Kind::kLimitExceeded, "batch.at_most",
-                "100 unfinished batches of " + batch.user + " have an `at_most` already",
+                "100 unfinished batches of " + turn.pool().accounts().of(batch.user) +
+                    " have an `at_most` already",
                 "Wait until one of them has ended, put the jobs into one batch, or leave `at_most` "
                 "out.",
                 "batch " + std::to_string(batch.id));
@@ -250,7 +251,8 @@ void JobService::check_hours(Turn& turn, const std::string& user,
   hours.merge(turn.pool().hours_of(user));
   if (hours.size() <= kMostHours) return;
   throw Refusal(Refusal::Kind::kLimitExceeded, "hours.too_many",
-                "the unfinished jobs of " + user + " would have more than 32 different `hours`",
+                "the unfinished jobs of " + turn.pool().accounts().of(user) +
+                    " would have more than 32 different `hours`",
                 "Give jobs the same `hours`, or wait until some have ended.", subject);
 }
 

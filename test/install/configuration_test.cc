@@ -73,6 +73,7 @@ class ConfigurationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(load_monitor);
   CPPUNIT_TEST(as_installed);
   CPPUNIT_TEST(times_of_the_server_have_limits);
+  CPPUNIT_TEST(accounts_of_the_server);
   CPPUNIT_TEST_SUITE_END();
 
  public:
@@ -113,6 +114,30 @@ class ConfigurationTest : public CppUnit::TestFixture {
     monitor.load_text(file("loadmon.toml"), "loadmon.toml");
     CPPUNIT_ASSERT_EQUAL(int64_t{15 * 60 * 1000}, monitor.duration_ms("idle_time"));
     CPPUNIT_ASSERT(!monitor.is_set("input"));
+  }
+
+  void accounts_of_the_server() {
+    const auto read = [](const std::string& text) -> std::string {
+      Settings settings(server::server_setting_specs());
+      settings.load_text(text, "s.toml");
+      try {
+        return server::read_server_settings(settings).policies.accounts;
+      } catch (const SettingError& e) {
+        return e.what();
+      }
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string(), read(""));
+    CPPUNIT_ASSERT_EQUAL(std::string(), read("[scheduling]\naccounts = 'none'"));
+    const std::string accounts = "[scheduling]\naccounts = 'g=ann, f=smith jones'\n[shares]\n";
+    CPPUNIT_ASSERT_EQUAL(std::string("f=jones smith, g=ann"), read(accounts + "'@g' = 2\ncid = 3"));
+    CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:12: \"scheduling.accounts\": account g has no "
+                                     "users; name some after the '=', or leave the account out"),
+                         read("[scheduling]\naccounts = 'g='"));
+    CPPUNIT_ASSERT(
+        read(accounts + "ann = 3")
+            .ends_with("[shares]: the jobs of ann count for account g: name \"@g\" instead"));
+    CPPUNIT_ASSERT(read(accounts + "'@h' = 3")
+                       .ends_with("[shares]: there is no account h in scheduling.accounts"));
   }
 
   void times_of_the_server_have_limits() {

@@ -3,6 +3,7 @@ lost, and nothing runs twice."""
 
 import os
 import pwd
+import subprocess
 import sys
 import unittest
 
@@ -280,6 +281,67 @@ class Policies(unittest.TestCase):
             status, _, err = pool.run("priority", 1, first)
             self.assertEqual((status, err), (0, ""))
             self.assertEqual(pool.job(first)["priority"], -1)
+
+
+class Accounts(unittest.TestCase):
+    def as_nobody(self, pool, *words):
+        """(status, stdout, stderr) of `sublet`."""
+        os.chmod(pool.folder, 0o755)
+        done = subprocess.run(
+            harness.AS_NOBODY + [pool.public(os.path.join(harness.BIN, "sublet")), *words],
+            cwd="/", env=pool.environment(), text=True, stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=harness.PATIENCE)
+        return done.returncode, done.stdout, done.stderr
+
+    @unittest.skipUnless(os.geteuid() == 0, "jobs of two users: needs root")
+    def test_two_users_count_as_one(self):
+        """In the standings, reasons and limits. Jobs and usage stay each user's. At the next start
+        of the server another list counts, for what runs, too."""
+        sets = ["scheduling.jobs=up-down", "scheduling.most_per_user=1"]
+        with harness.Pool() as pool:
+            pool.start_server(sets + ["scheduling.accounts=lab=%s nobody" % ME])
+            pool.client("curly", slots=2).start()
+            pool.wait_machines(1)
+            gate = os.path.join(pool.folder, "gate")
+            program = ["sh", "-c", "until test -e %s; do sleep 0.02; done" % gate]
+            job, = pool.submit("--", *program)
+            pool.wait_state(job, "running")
+            self.assertIn("first in the queue: @lab, up-down index ", pool.run("why", job)[1])
+            status, _, err = self.as_nobody(pool, "submit", "--", *program)
+            self.assertEqual(status, 0, err)
+            nobodys = job + 1
+            self.assertIn("@lab has 1 job on machines; the pool allows an account 1 at a time",
+                          pool.run("why", nobodys)[1])
+            self.assertEqual([(s["user"], s["active"]) for s in pool.sublet("report")["standings"]],
+                             [("@lab", 2)])
+            self.assertIn("@lab", pool.run("report")[1])
+            status, _, err = self.as_nobody(pool, "rm", str(job))
+            self.assertEqual(status, 5, err)
+            said = pool.sublet("admin", "shares", "@lab", "3")["shares"]
+            self.assertEqual([(s["user"], s["shares"]) for s in said], [("@lab", 3)])
+            status, _, err = pool.run("admin", "shares", "nobody", "3")
+            self.assertEqual(status, 3, err)
+            self.assertIn('the jobs of nobody count for account lab: name "@lab" instead', err)
+            pool.stop_server()
+            pool.start_server(sets + ["scheduling.accounts=desk=%s, other=nobody" % ME])
+            pool.wait_state(nobodys, "running")
+            self.assertIn("first in the queue: @other, ", pool.run("why", nobodys)[1])
+            self.assertEqual(pool.job_state(job), "running")
+            active = {s["user"]: s["active"] for s in pool.sublet("report")["standings"]}
+            self.assertEqual(active, {"@desk": 1, "@lab": 0, "@other": 1})
+            with open(gate, "w"):
+                pass
+            for one in (job, nobodys):
+                pool.wait_state(one, "done")
+            self.assertEqual(sorted(line["group"]["user"] for line in
+                                    pool.sublet("report", "users")["usage"]), ["nobody", ME])
+
+    def test_wrong_lists(self):
+        with harness.Pool() as pool:
+            pool.start_server(["scheduling.accounts=lab=ann, lab-g=ann"], wait=False)
+            self.assertEqual(pool.supervisor.wait(harness.PATIENCE), 2)
+            self.assertIn("user 'ann' is in account lab and again in account lab-g; a user's jobs "
+                          "count for one account: name him once", pool.log("server"))
 
 
 if __name__ == "__main__":
