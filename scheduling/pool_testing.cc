@@ -18,10 +18,14 @@ auto plain(const T& value) {
 std::string plain(const AttemptKey& key) {
   return std::to_string(key.job) + "." + std::to_string(key.attempt);
 }
+std::string plain(const SharedString& text) { return text.str(); }
+std::string plain(const Sentence& sentence) { return sentence.text(); }
 std::string plain(const Requirements& n) {
   std::ostringstream out;
-  out << n.os << '/' << n.architecture << '/' << n.cores << '/' << n.memory << '/' << n.disk << '/'
-      << n.platforms << '/' << n.require << '/' << n.prefer << '/' << n.resources << '/' << n.hours;
+  out << n.os.str() << '/' << n.architecture.str() << '/' << n.cores << '/' << n.memory << '/'
+      << n.disk;
+  for (const SharedString& text : {n.platforms, n.require, n.prefer, n.resources, n.hours})
+    out << '/' << text.str();
   return out.str();
 }
 

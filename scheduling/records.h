@@ -23,13 +23,14 @@ struct JobRecord {
   BatchId batch = 0;
   uint32_t index = 0;  // within the batch
   std::string user;
-  std::string submit_host;
+  SharedString submit_host;
   JobState state = JobState::kWaiting;
   uint32_t attempts = 0;  // made so far; only the newest may count
   Requirements needs;
   int32_t priority = 0;  // set by the user
   uint32_t retries_left = 0;
   uint32_t evictions = 0;
+  uint32_t refusals = 0;  // orders refused or not delivered in a row
   // Fair-share priority (smaller is better): this value at this instant; it
   // drifts towards 0 with the configured half-life.
   double share_priority = 0;
@@ -42,7 +43,6 @@ struct JobRecord {
   Micros cpu_kept = 0;
   Micros cpu_lost = 0;
   std::string reason;        // one sentence: why it is waiting, or how it ended
-  uint32_t refusals = 0;     // orders refused or not delivered in a row
   Micros not_before = 0;     // it backs off: not placed before this instant
   uint32_t vain = 0;         // attempts in a row that were in vain (Pool::State::was_in_vain)
   bool has_started = false;  // an attempt of it has run

@@ -23,7 +23,6 @@ class TextKindsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(one.str().data() == other.str().data());
     other = "darwin";
     CPPUNIT_ASSERT_EQUAL(std::string("linux"), one.str());
-    CPPUNIT_ASSERT_EQUAL(sizeof(void*), sizeof one);
   }
 
   void texts_compare_by_what_they_say() {

@@ -76,7 +76,8 @@ Job& JobBook::adopt(JobRecord record) {
   Job& job = jobs_[id];
   job.record = std::move(record);
   job.user = &ledger_.counted_for(job.record.user);
-  job.host = matcher_.hosts().enter(job.record.submit_host);
+  job.host = matcher_.hosts().enter(job.record.submit_host.str());
+  job.record.submit_host.share(job.host->name);
   job.demand = matcher_.enter_demand(job.record.needs);
   ++job.user->jobs;
   if (const std::string& hours = job.record.needs.hours.str(); !hours.empty())

@@ -14,7 +14,7 @@ Host* HostQueue::enter(const std::string& name) {
 }
 
 void HostQueue::leave(Host* host) {
-  if (--host->jobs == 0) hosts_.erase(hosts_.find(host->name));
+  if (--host->jobs == 0) hosts_.erase(hosts_.find(host->name.str()));
 }
 
 const Host* HostQueue::known(const std::string& name) const {

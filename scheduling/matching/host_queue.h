@@ -10,11 +10,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "scheduling/shared_string.h"
+
 namespace sublet::scheduling {
 
 // A host that jobs are submitted from.
 struct Host {
-  std::string name;
+  SharedString name;   // its jobs share it
   uint32_t index = 0;  // never reused
   uint64_t jobs = 0;   // live ones submitted from it, an array counts once
   uint64_t waiting = 0;

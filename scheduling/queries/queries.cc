@@ -80,7 +80,8 @@ std::vector<LicenceView> Pool::licences() const {
 
 std::vector<std::string> Pool::requesting() const {
   std::vector<std::string> names;
-  for (const auto& [turn, host] : state_->matcher.hosts().requesting()) names.push_back(host->name);
+  for (const auto& [turn, host] : state_->matcher.hosts().requesting())
+    names.push_back(host->name.str());
   return names;
 }
 
