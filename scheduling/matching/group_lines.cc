@@ -188,7 +188,7 @@ void GroupLines::merge_next(size_t chunk) {
   Entries& entries = *chunks_[chunk].entries;
   const Entries& next = *chunks_[chunk + 1].entries;
   if (entries.size() + next.size() > kMost / 4) return;
-  for (const Entry& entry : next) entries.push_back(entry);
+  for (const Entry& entry : next) entries.insert(entries.size(), entry);
   chunks_[chunk].bound = join(chunks_[chunk].bound, chunks_[chunk + 1].bound);
   erase(chunk + 1);
 }
