@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <vector>
 
 #include "scheduling/words.h"
 
@@ -90,6 +89,13 @@ bool Accounts::has(const std::string& name) const {
                      [&](const auto& entry) { return entry.second == name; });
 }
 
+std::vector<std::string> Accounts::users_of(const std::string& name) const {
+  std::vector<std::string> users;
+  for (const auto& [user, account] : of_users_)
+    if (account == name) users.push_back(user);
+  return users;
+}
+
 std::string Accounts::why_uncounted(const std::string& name) const {
   if (const std::string& account = of(name); account != name)
     return "the jobs of " + name + " count for account " + account.substr(1) + ": name \"" +
@@ -107,7 +113,7 @@ std::string Accounts::text() const {
   }
   std::string text;
   for (const auto& [account, list] : users)
-    text += (text.empty() ? "" : ", ") + account + "=" + list;
+    text += (text.empty() ? "" : ",") + account + "=" + list;
   return text;
 }
 

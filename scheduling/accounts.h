@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sublet::scheduling {
 
@@ -32,11 +33,13 @@ class Accounts {
   static Accounts parse(std::string_view text);
 
   // Whom jobs of this user count for: "@lab-f", his account's name in the books; without an
-  // account the user himself. The '@' tells it from users' names: members have none that begins
-  // so, and an account of the operating system only if its administrator has made it.
+  // account the user himself. The '@' tells it from users' names: no name in a certificate begins
+  // so, and one of the operating system only if its administrator has made it.
   const std::string& of(const std::string& user) const;
   // Whether there is an account of this name in the books, such as "@lab-f".
   bool has(const std::string& name) const;
+  // Who share the account of this name in the books, in order.
+  std::vector<std::string> users_of(const std::string& name) const;
   // Why nothing is counted for anybody of this name, so that shares given to him would have no
   // effect; "": something may be.
   std::string why_uncounted(const std::string& name) const;

@@ -27,6 +27,7 @@ Parameters with_accounts(const std::string& job_policy = "fair-share",
 class AccountsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AccountsTest);
   CPPUNIT_TEST(lists_are_read);
+  CPPUNIT_TEST(a_stored_list_is_no_longer);
   CPPUNIT_TEST(what_is_wrong_with_a_list_is_said);
   CPPUNIT_TEST(a_brain_refuses_a_wrong_list);
   CPPUNIT_TEST(the_index_rises_by_the_attempts_of_all);
@@ -51,7 +52,7 @@ class AccountsTest : public CppUnit::TestFixture {
 
   void lists_are_read() {
     const Accounts two = Accounts::parse(" lab-g=ann,\tlab-f = smith  jones\n");
-    CPPUNIT_ASSERT_EQUAL(std::string("lab-f=jones smith, lab-g=ann"), two.text());
+    CPPUNIT_ASSERT_EQUAL(std::string("lab-f=jones smith,lab-g=ann"), two.text());
     CPPUNIT_ASSERT_EQUAL(two.text(), Accounts::parse(two.text()).text());
     CPPUNIT_ASSERT_EQUAL(std::string("@lab-f"), two.of("smith"));
     CPPUNIT_ASSERT_EQUAL(std::string("cid"), two.of("cid"));
@@ -63,6 +64,18 @@ class AccountsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("there is no account lab in scheduling.accounts"),
                          two.why_uncounted("@lab"));
     CPPUNIT_ASSERT_EQUAL(std::string(), two.why_uncounted("@lab-f") + two.why_uncounted("cid"));
+    CPPUNIT_ASSERT((two.users_of("@lab-f") == std::vector<std::string>{"jones", "smith"}));
+    CPPUNIT_ASSERT(two.users_of("@lab").empty() && two.users_of("jones").empty());
+  }
+
+  // So what was accepted is accepted again in the form that is stored.
+  void a_stored_list_is_no_longer() {
+    std::string text;
+    for (int i = 0; text.size() < kLongestAccounts - 20; ++i)
+      text += (i == 0 ? "" : ",") + std::to_string(i) + "=u" + std::to_string(i);
+    const std::string stored = Accounts::parse(text).text();
+    CPPUNIT_ASSERT(stored.size() <= text.size());
+    CPPUNIT_ASSERT_EQUAL(stored, Accounts::parse(stored).text());
   }
 
   void what_is_wrong_with_a_list_is_said() {

@@ -83,7 +83,10 @@ Report fetch(Context& context, const ReportOptions& o, const ReportQuery& query)
   report.policies = context.pool().policies_in_force();
   report.standings = context.pool().current_standings();
   if (!o.user.empty())
-    std::erase_if(report.standings, [&](const Standing& s) { return s.user != o.user; });
+    std::erase_if(report.standings, [&](const Standing& s) {
+      const bool shares_it = std::find(s.users.begin(), s.users.end(), o.user) != s.users.end();
+      return s.user != o.user && !shares_it;
+    });
   return report;
 }
 

@@ -1,6 +1,7 @@
 // The part of idl_translation.h that translates answers.
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
 #include <sstream>
 
@@ -27,6 +28,10 @@ std::string word_in(const v1::Details& details, const char* name) {
   for (CORBA::ULong i = 0; i < details.length(); ++i)
     if (text(details[i].name) == name) return text(details[i].value);
   return "";
+}
+std::vector<std::string> words_in(const v1::Details& details, const char* name) {
+  std::istringstream words(word_in(details, name));
+  return {std::istream_iterator<std::string>(words), {}};
 }
 int64_t number_in(const v1::Details& details, const char* name, int64_t otherwise) {
   const std::string word = word_in(details, name);
@@ -303,7 +308,8 @@ Standing from_standing(const v1::Standing& s) {
                   text(s.reason),
                   static_cast<uint64_t>(number_in(s.more, "waiting", 0)),
                   static_cast<uint64_t>(number_in(s.more, "place", 0)),
-                  number_in(s.more, "cpu_day_us", -1)};
+                  number_in(s.more, "cpu_day_us", -1),
+                  words_in(s.more, "users")};
 }
 
 }  // namespace

@@ -345,7 +345,8 @@ struct Standing {
   std::string reason;
   uint64_t waiting = 0;
   uint64_t place = 0;
-  int64_t cpu_day_us = -1;  // -1: not visible to the caller
+  int64_t cpu_day_us = -1;              // -1: not visible to the caller
+  std::vector<std::string> users = {};  // who share this account; none: it is a user
 };
 
 struct StandingPage {

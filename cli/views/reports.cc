@@ -200,6 +200,11 @@ void write_json(JsonWriter& json, const Standing& s) {
   json.field("shares", s.shares).field("active", s.active).field("waiting", s.waiting);
   json.field("place", s.place).field("best_priority", s.best_priority);
   if (s.cpu_day_us >= 0) json.field("cpu_day_us", s.cpu_day_us);
+  if (!s.users.empty()) {
+    json.key("users").begin_array();
+    for (const std::string& user : s.users) json.value(user);
+    json.end_array();
+  }
   json.field("reason", s.reason).end_object();
 }
 

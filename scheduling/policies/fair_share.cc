@@ -1,5 +1,7 @@
 #include "scheduling/policies/fair_share.h"
 
+#include <optional>
+
 #include "scheduling/queries/text.h"
 
 namespace sublet::scheduling {
@@ -27,11 +29,11 @@ Micros FairShare::charge(const Cost& cost, Micros held) const {
 
 Sentence FairShare::standing(const User& user, const JobRecord&, Micros) const {
   return [name = user.record.name, usage = present_usage(user), shares = user.record.shares,
-          owed = is_deprived(user) ? user.record.owed : 0] {
+          owed = is_deprived(user) ? std::optional(user.record.owed) : std::nullopt] {
     const std::string text =
         name + ", usage " + number_text(usage) + " CPU s for " + shares_text(shares);
-    if (owed == 0) return text;
-    return text + ", " + number_text(owed) + " core s short of the guarantee";
+    if (!owed) return text;
+    return text + ", " + number_text(*owed) + " core s short of the guarantee";
   };
 }
 

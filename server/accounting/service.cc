@@ -139,7 +139,8 @@ StandingLines UsageService::standings(const Caller& caller, const std::string& a
   for (; s != all.end() && page.standings.size() < limit; ++s) {
     std::optional<Micros> cpu_day;
     if (cpu && access_.owns(caller, s->user)) cpu_day = (*cpu)[s->user];
-    page.standings.push_back({*s, cpu_day, user_order_text(*s, shares, cpu_day)});
+    page.standings.push_back(
+        {*s, cpu_day, user_order_text(*s, shares, cpu_day), accounts.users_of(s->user)});
   }
   if (s != all.end()) page.next = page.standings.back().standing.user;
   return page;

@@ -28,6 +28,7 @@ struct UserStanding {
   scheduling::Standing standing;
   std::optional<Micros> cpu_day;  // of attempts that ended in the last day, if visible to caller
   std::string reason;
+  std::vector<std::string> users = {};  // who share this account; none: it is a user
 };
 
 // In order of user.

@@ -137,6 +137,8 @@ class UsageServiceTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(
         std::string("2 CPU hours in the last day at a share of 1 of 2: behind cid"),
         standing(all, "@lab")->reason);
+    CPPUNIT_ASSERT((standing(all, "@lab")->users == std::vector<std::string>{"ann", "bob"}));
+    CPPUNIT_ASSERT(standing(all, "cid")->users.empty());
     CPPUNIT_ASSERT(!standing(usage.standings(ann_, "", 10).standings, "@lab")->cpu_day);
     CPPUNIT_ASSERT_EQUAL(size_t{3}, usage.report(root_, by({GroupBy::kUser}), "", 10).rows.size());
   }

@@ -147,6 +147,9 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
     out.reason = CORBA::string_dup(to_utf8(s.reason).c_str());
     add_detail(out.more, "waiting", std::to_string(s.standing.queued));
     add_detail(out.more, "place", std::to_string(s.standing.place));
+    std::string users;
+    for (const std::string& user : s.users) users += (users.empty() ? "" : " ") + user;
+    if (!users.empty()) add_detail(out.more, "users", to_utf8(users));
     if (s.cpu_day) add_detail(out.more, "cpu_day_us", std::to_string(*s.cpu_day));
   }
 

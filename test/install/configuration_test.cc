@@ -129,7 +129,7 @@ class ConfigurationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(), read(""));
     CPPUNIT_ASSERT_EQUAL(std::string(), read("[scheduling]\naccounts = 'none'"));
     const std::string accounts = "[scheduling]\naccounts = 'g=ann, f=smith jones'\n[shares]\n";
-    CPPUNIT_ASSERT_EQUAL(std::string("f=jones smith, g=ann"), read(accounts + "'@g' = 2\ncid = 3"));
+    CPPUNIT_ASSERT_EQUAL(std::string("f=jones smith,g=ann"), read(accounts + "'@g' = 2\ncid = 3"));
     CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:12: \"scheduling.accounts\": account g has no "
                                      "users; name some after the '=', or leave the account out"),
                          read("[scheduling]\naccounts = 'g='"));

@@ -315,6 +315,8 @@ class Accounts(unittest.TestCase):
             self.assertEqual([(s["user"], s["active"]) for s in pool.sublet("report")["standings"]],
                              [("@lab", 2)])
             self.assertIn("@lab", pool.run("report")[1])
+            one, = pool.sublet("report", "--user", ME)["standings"]
+            self.assertEqual((one["user"], one["users"]), ("@lab", sorted([ME, "nobody"])))
             status, _, err = self.as_nobody(pool, "rm", str(job))
             self.assertEqual(status, 5, err)
             said = pool.sublet("admin", "shares", "@lab", "3")["shares"]

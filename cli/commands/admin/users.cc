@@ -59,8 +59,10 @@ void keep_user(const std::string& user, std::vector<Line>& lines) {
                   user);
 }
 
-// A name may be mistyped, or somebody's who has not submitted anything yet.
+// A name may be mistyped, or somebody's who has not submitted anything yet. Accounts are known to
+// the server, which has refused any other.
 void warn_if_new(const std::string& user, const std::vector<UserShares>& known) {
+  if (user.starts_with('@')) return;
   const auto is_user = [&](const UserShares& line) { return line.user == user; };
   if (std::none_of(known.begin(), known.end(), is_user))
     say("nobody called '" + escape_for_terminal(user) + "' has used the pool lately");
