@@ -110,7 +110,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.tick", T::duration, "60 s", 100, 86'400'000,
       "t1: period of the Alarm Sender, at which usage decays");
   add("scheduling.default_shares", T::real, "1", 1e-6, 1e6,
-      "shares of a user not named in [shares]");
+      "shares of a user or account not named in [shares]");
   add("scheduling.accounts", T::text, kNoAccounts, 0, 0,
       "users who count as one, under the name \"@\" and the account's: lab-f=jones smith, "
       "lab-g=ann; none");
@@ -126,7 +126,8 @@ std::vector<SettingSpec> server_setting_specs() {
       "long at each further failure; 0: it does not rest");
   add("scheduling.rest_most", T::duration, "1 h", 0, 86'400'000,
       "the longest that a machine rests after failures");
-  add("shares", T::reals, "", 1e-6, 1e6, "shares of single users: ann = 3");
+  add("shares", T::reals, "", 1e-6, 1e6,
+      "shares of single users, and of accounts: ann = 3, \"@lab-f\" = 2");
   add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");
   add("log.file", T::text, "", 0, 0, "log file; empty: standard error");
   add("log.level", T::text, "info", 0, 0,

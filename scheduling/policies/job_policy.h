@@ -67,7 +67,7 @@ class JobPolicy {
 
   // ---- words ----
   // Who has this job, and why it comes first: "ann, priority 25 (usage 100 CPU s, ...)". Asked for
-  // each placement: what it says is put into words only when somebody reads it.
+  // each placement; put into words where that is stored, or when somebody asks.
   virtual Sentence standing(const User& user, const JobRecord& job, Micros now) const = 0;
   // The number by which the user stands where he does, for reports; smaller is better.
   virtual double shown(const User& user, const JobRecord& best, Micros now) const = 0;

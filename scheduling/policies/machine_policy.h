@@ -42,7 +42,7 @@ class MachinePolicy {
     return {};
   }
   // Why this machine, after its name: " idle for 12 s", ", drawn at random". Asked before the job
-  // has reserved anything there; put into words only when somebody reads it.
+  // has reserved anything there; put into words as JobPolicy::standing.
   virtual Sentence reason(const Job& job, const Machine& machine, Micros now) const = 0;
 };
 

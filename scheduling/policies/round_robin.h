@@ -1,5 +1,5 @@
 // "round-robin": users in turn, in a fixed cycle; one who has no waiting job is skipped
-// (Mutka 4.4.2; by user, where the source goes by station).
+// (Mutka 4.4.2; by user, or by account, where the source goes by station).
 #ifndef SUBLET_SCHEDULING_POLICIES_ROUND_ROBIN_H_
 #define SUBLET_SCHEDULING_POLICIES_ROUND_ROBIN_H_
 
