@@ -28,8 +28,8 @@ void check_user(const std::string& user, const std::string& account) {
                         std::none_of(user.begin(), user.end(), is_control);
   if (!possible)
     throw AccountError(quoted(user) + " in account " + account +
-                       " is not a user's name; write NAME=USER USER for each account, and a comma "
-                       "between two accounts");
+                       " is not a valid user name; write NAME=USER USER for each account, with "
+                       "commas between accounts");
 }
 
 struct Account {
@@ -47,7 +47,7 @@ Account account_of(std::string_view text) {
   Account account{name.front(), words_of(text.substr(equals + 1))};
   if (account.users.empty())
     throw AccountError("account " + account.name +
-                       " has no users; name some after the '=', or leave the account out");
+                       " has no users; list them after the '=', or remove the account");
   for (const std::string& user : account.users) check_user(user, account.name);
   return account;
 }
@@ -56,8 +56,8 @@ Account account_of(std::string_view text) {
 
 Accounts Accounts::parse(std::string_view text) {
   if (text.size() > kLongestAccounts)
-    throw AccountError("the list has " + std::to_string(text.size()) + " octets; it may have " +
-                       std::to_string(kLongestAccounts));
+    throw AccountError("the list has " + std::to_string(text.size()) + " octets; at most " +
+                       std::to_string(kLongestAccounts) + " are allowed");
   Accounts accounts;
   std::set<std::string> names;
   if (words_of(text).empty()) return accounts;
@@ -67,13 +67,13 @@ Accounts Accounts::parse(std::string_view text) {
     at = end + 1;
     if (!names.insert(account.name).second)
       throw AccountError("account " + account.name +
-                         " is there twice; name all its users after one '='");
+                         " is listed twice; list all its users after one '='");
     for (const std::string& user : account.users) {
       const auto [first, made] = accounts.of_users_.try_emplace(user, "@" + account.name);
       if (!made)
-        throw AccountError("user " + quoted(user) + " is in account " + first->second.substr(1) +
-                           " and again in account " + account.name +
-                           "; a user's jobs count for one account: name him once");
+        throw AccountError("user " + quoted(user) + " is listed in account " +
+                           first->second.substr(1) + " and in account " + account.name +
+                           "; a user can be in only one account, once");
     }
   }
   return accounts;
@@ -98,7 +98,7 @@ std::vector<std::string> Accounts::users_of(const std::string& name) const {
 
 std::string Accounts::why_uncounted(const std::string& name) const {
   if (const std::string& account = of(name); account != name)
-    return "the jobs of " + name + " count for account " + account.substr(1) + ": name \"" +
+    return "user " + name + " is in account " + account.substr(1) + ", whose shares count: use \"" +
            account + "\" instead";
   if (is_account(name) && !has(name))
     return "there is no account " + name.substr(1) + " in scheduling.accounts";

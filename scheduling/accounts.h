@@ -1,8 +1,8 @@
 // The accounting list (Mutka, chapter 6): accounts, each shared by several users, such as those of
-// one station. What the policies count and order by user (index, usage, shares, guarantee, draws,
-// grants, throttle, most_per_user) they count for the account of whoever has one. The list is the
-// administrator's, because the host that a job comes from is known by the caller's word only: a
-// user could give himself the index of any station.
+// one station. What the policies count or order by user (index, usage, shares, guarantee, draws,
+// grants, throttle, most_per_user) is counted by account for users who have one. Only the
+// administrator sets the list: the host that a job comes from is known only from the caller, so a
+// user could claim the index of any station.
 //
 // Immutable values. Any thread.
 #ifndef SUBLET_SCHEDULING_ACCOUNTS_H_
@@ -32,16 +32,15 @@ class Accounts {
   // "lab-f=jones smith, lab-g=ann": NAME=USER USER, separated by commas. Throws AccountError.
   static Accounts parse(std::string_view text);
 
-  // Whom jobs of this user count for: "@lab-f", his account's name in the books; without an
-  // account the user himself. The '@' tells it from users' names: no name in a certificate begins
-  // so, and one of the operating system only if its administrator has made it.
+  // The name under which this user's jobs are counted: his account's, such as "@lab-f", or his own
+  // if he has none. The '@' distinguishes accounts from users: no name in a certificate begins with
+  // it, and a name of the operating system does only if its administrator created it.
   const std::string& of(const std::string& user) const;
   // Whether there is an account of this name in the books, such as "@lab-f".
   bool has(const std::string& name) const;
   // Who share the account of this name in the books, in order.
   std::vector<std::string> users_of(const std::string& name) const;
-  // Why nothing is counted for anybody of this name, so that shares given to him would have no
-  // effect; "": something may be.
+  // Why shares given to this name would have no effect; "": they may have one.
   std::string why_uncounted(const std::string& name) const;
   // Equal lists have equal texts: accounts and their users are sorted. parse() gives the same.
   std::string text() const;

@@ -59,7 +59,7 @@ class AccountsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(two.has("@lab-g") && !two.has("lab-g") && !two.has("ann"));
     CPPUNIT_ASSERT_EQUAL(std::string(), Accounts::parse(" ").text());
     CPPUNIT_ASSERT_EQUAL(
-        std::string("the jobs of ann count for account lab-g: name \"@lab-g\" instead"),
+        std::string("user ann is in account lab-g, whose shares count: use \"@lab-g\" instead"),
         two.why_uncounted("ann"));
     CPPUNIT_ASSERT_EQUAL(std::string("there is no account lab in scheduling.accounts"),
                          two.why_uncounted("@lab"));
@@ -87,14 +87,16 @@ class AccountsTest : public CppUnit::TestFixture {
       }
       return "";
     };
-    CPPUNIT_ASSERT_EQUAL(std::string("user 'ann' is in account a and again in account b; a user's "
-                                     "jobs count for one account: name him once"),
-                         problem("a=ann, b=bob ann"));
-    CPPUNIT_ASSERT(problem("a=ann ann").starts_with("user 'ann' is in account a and again"));
     CPPUNIT_ASSERT_EQUAL(
-        std::string("account a has no users; name some after the '=', or leave the account out"),
+        std::string("user 'ann' is listed in account a and in account b; a user can "
+                    "be in only one account, once"),
+        problem("a=ann, b=bob ann"));
+    CPPUNIT_ASSERT(
+        problem("a=ann ann").starts_with("user 'ann' is listed in account a and in account a"));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("account a has no users; list them after the '=', or remove the account"),
         problem("a=, b=bob"));
-    CPPUNIT_ASSERT_EQUAL(std::string("account a is there twice; name all its users after one '='"),
+    CPPUNIT_ASSERT_EQUAL(std::string("account a is listed twice; list all its users after one '='"),
                          problem("a=ann, a=bob"));
     for (const std::string& text :
          {std::string("ann"), std::string("a=ann,"), std::string("=ann"), std::string("a b=ann"),
@@ -106,18 +108,18 @@ class AccountsTest : public CppUnit::TestFixture {
     for (const std::string& user :
          {std::string("@b"), std::string("b=cid"), std::string("b\x01"), std::string(256, 'b')})
       CPPUNIT_ASSERT_MESSAGE(
-          user,
-          problem("a=" + user).find(" in account a is not a user's name; ") != std::string::npos);
+          user, problem("a=" + user).find(" in account a is not a valid user name; ") !=
+                    std::string::npos);
     CPPUNIT_ASSERT_EQUAL(std::string(),
                          problem(std::string(32, 'a') + "=" + std::string(255, 'b')));
-    CPPUNIT_ASSERT_EQUAL(std::string("the list has 65537 octets; it may have 65536"),
+    CPPUNIT_ASSERT_EQUAL(std::string("the list has 65537 octets; at most 65536 are allowed"),
                          problem("a=" + std::string(65'535, ' ')));
   }
 
   void a_brain_refuses_a_wrong_list() {
     CPPUNIT_ASSERT_EQUAL(
         std::string(
-            "accounts: account a has no users; name some after the '=', or leave the account out"),
+            "accounts: account a has no users; list them after the '=', or remove the account"),
         problem_with(with_accounts("fifo", "a=")));
     CPPUNIT_ASSERT(!same_when_fixed(with_accounts(), Parameters()));
   }

@@ -43,8 +43,8 @@ struct PolicyChoice {
 };
 
 // All parameters. The others are settings of the server, too, but fixed while it runs: the
-// Alarm Sender counts the ticks, leases and pauses have begun, clients were told the lease, and
-// users have their shares, and the books are by account. Spans in microseconds.
+// Alarm Sender counts the ticks, leases and pauses have begun, clients were told the lease,
+// users have their shares, and the books are kept by account. Spans in microseconds.
 struct Parameters : PolicyChoice {
   Micros tick = 60'000'000;  // t1: period of the Alarm Sender
   double default_shares = 1;

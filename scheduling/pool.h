@@ -21,7 +21,7 @@ namespace sublet::scheduling {
 
 // A user's position in the queue, for reports and for `why`.
 struct Standing {
-  std::string user;  // or the account of several: "@lab-f"
+  std::string user;  // or an account: "@lab-f"
   double shares = 1;
   bool by_administrator = false;  // who set the shares; else the settings
   double usage = 0;
@@ -107,8 +107,8 @@ class Pool {
   std::vector<MachineId> idle() const;          // head first
   uint64_t waiting() const;
   const Accounts& accounts() const;
-  // Of the user, or of all who share his account: the unfinished ones with Submitted::at_most, and
-  // the hours that live jobs name.
+  // Of the user, or of all users of his account: how many unfinished batches have
+  // Submitted::at_most, and which hours their live jobs name.
   uint64_t limited_batches(const std::string& user) const;
   std::set<std::string> hours_of(const std::string& user) const;
   size_t groups() const;  // of live jobs, by the kinds of machine that suit them

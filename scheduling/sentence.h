@@ -1,7 +1,8 @@
-// A sentence for people: text, or what makes it of the facts. Each placement has one: the brain
-// makes the words when it is asked, and otherwise they are made where the row is written.
+// A sentence for people: text, or a function that makes the text from facts. Each placement has
+// one; its text is made when its row is written or when a query reads it.
 //
-// Copies of one sentence may be used by several threads; each of them by one at a time.
+// Different threads may use different copies at the same time; a single copy may be used by one
+// thread at a time.
 #ifndef SUBLET_SCHEDULING_SENTENCE_H_
 #define SUBLET_SCHEDULING_SENTENCE_H_
 
@@ -19,8 +20,8 @@ class Sentence {
     if (!text.empty()) *this = Sentence([text = std::move(text)] { return text; });
   }
   Sentence(const char* text) : Sentence(std::string(text)) {}
-  // `words()` is the text, which is not empty. It is called when somebody reads it, on any thread
-  // and at any later time: it holds copies of the facts, and no pointers or references.
+  // `words()` returns the text, which must not be empty. It may be called at any later time, on any
+  // thread, so it must hold copies of the facts, not pointers or references.
   template <typename Words>
   requires std::is_invocable_r_v<std::string, const Words&> Sentence(Words words)
       : parts_(std::make_shared<const Said<Words>>(std::move(words))) {}

@@ -1,7 +1,8 @@
 // Text that does not change and that many records have in common: its copies share it, and one that
 // is empty takes 16 bytes.
 //
-// Copies of one text may be used by several threads; each of them by one at a time.
+// Different threads may use different copies at the same time; a single copy may be used by one
+// thread at a time.
 #ifndef SUBLET_SCHEDULING_SHARED_STRING_H_
 #define SUBLET_SCHEDULING_SHARED_STRING_H_
 
@@ -29,7 +30,7 @@ class SharedString {
   }
   operator std::string_view() const { return str(); }
   bool empty() const { return !text_; }
-  // Shares that text from now on, which must be the same.
+  // Shares the text of `same` from now on; the two must be equal.
   void share(const SharedString& same) { text_ = same.text_; }
 
   friend bool operator==(const SharedString& a, const SharedString& b) {

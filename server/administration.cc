@@ -118,7 +118,7 @@ void AdministrationService::set_shares(const Caller& caller, const std::string& 
       throw invalid("shares outside 0.000001 to 1,000,000", "Give a number in that range.", user);
     const std::string uncounted = turn.pool().accounts().why_uncounted(user);
     if (shares && !uncounted.empty())
-      throw invalid(uncounted, "The accounts are in server.toml: scheduling.accounts.", user);
+      throw invalid(uncounted, "Accounts are set by scheduling.accounts in server.toml.", user);
     const auto settled = shares_.of_users.find(user);
     const double by_settings =
         settled == shares_.of_users.end() ? shares_.default_shares : settled->second;

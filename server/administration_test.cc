@@ -257,7 +257,7 @@ class AdministrationTest : public testing::ServicesFixture {
     start_again();
     CPPUNIT_ASSERT(shares_of("@lab").shares == 4 && shares_of("@lab").by_administrator);
     for (const auto& [user, message] :
-         {std::pair("fay", "the jobs of fay count for account lab: name \"@lab\" instead"),
+         {std::pair("fay", "user fay is in account lab, whose shares count: use \"@lab\" instead"),
           std::pair("@lap", "there is no account lap in scheduling.accounts")}) {
       const Refusal refusal =
           refusal_of([&] { administration_->set_shares(root_, id(), user, 1); });

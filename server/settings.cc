@@ -112,8 +112,8 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.default_shares", T::real, "1", 1e-6, 1e6,
       "shares of a user or account not named in [shares]");
   add("scheduling.accounts", T::text, kNoAccounts, 0, 0,
-      "users who count as one, under the name \"@\" and the account's: lab-f=jones smith, "
-      "lab-g=ann; none");
+      "accounts, whose users are scheduled as one user, named \"@\" and the account's name: "
+      "lab-f=jones smith, lab-g=ann; none: no accounts");
   add("scheduling.lease", T::duration, "30 s", 3'000, 3'600'000,
       "D: a client that cannot reach the server for this long freezes its jobs");
   add("scheduling.leaving_wait", T::duration, "60 s", 100, 86'400'000,

@@ -48,7 +48,7 @@ inline bool is_full(const Batch& batch) {
 // Its deadline is when it may be queued: JobRecord::not_before, or `earliest` if that is later.
 struct Job : Timed {
   JobRecord record;
-  User* user = nullptr;  // whom it counts for: who shares an account has the account's
+  User* user = nullptr;  // for whom it is counted: an account, or the submitter
   Host* host = nullptr;
   Demand* demand = nullptr;
   UserLine* line = nullptr;        // where it is queued; null: it is not queued

@@ -2,9 +2,9 @@
 // source, docs/fair-share.md). It owns their records; a user who has no jobs, no usage and
 // no shares of his own is forgotten, but stays stored.
 //
-// Users who share an account (Accounts) are one user to the ledger and to all policies, whose name
-// is the account's: "@lab-f". So User, here and wherever the brain points to one, means whom
-// something counts for. Whose a job is, its record says.
+// Users who share an account (Accounts) are one User, with the account's name: "@lab-f". So a User,
+// here and elsewhere in the brain, is the user or account for which something is counted. Who
+// submitted a job is in its record.
 //
 // Private to the brain; owned by Pool::State; one caller at a time.
 #ifndef SUBLET_SCHEDULING_BOOKS_LEDGER_H_
@@ -170,7 +170,7 @@ class Ledger {
   Deadlines spans_;  // of the users with places in one
   std::map<std::string, User> users_;
   uint32_t last_number_ = 0;
-  uint32_t last_restored_ = 0;  // number
+  uint32_t last_restored_ = 0;  // last_number_ after number_restored()
   uint64_t last_grant_ = 0;
   User* last_served_ = nullptr;  // never forgotten
   // In units of 2^-20, so that what is added and taken away leaves no trace.

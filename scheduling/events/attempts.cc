@@ -381,7 +381,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
 void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
   Machine& machine = *attempt.machine;
   auto failure = is_failure_of_machine(attempt, end, changes.now());
-  // Not whom it counts for: each user's job that cannot be started is evidence of its own.
+  // By submitter, not by account: each user's job that cannot be started is separate evidence.
   const std::string& submitter = attempt.submitter;
   const bool unstarted = is_unstarted(end.ended) && !submitter.empty();
   if (unstarted && machines.note_unstarted(machine, submitter)) failure = true;

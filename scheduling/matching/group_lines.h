@@ -4,8 +4,8 @@
 // compares: a user has a line in many groups, which all move with him, and without the copies most
 // of the time is spent on cache misses.
 //
-// The lines are not owned; their key, number and bound may not change while they are here, but for
-// `refresh`. Private to the brain.
+// The lines are not owned; their key, number and bound may not change while they are here, except
+// through `move` and `refresh`. Private to the brain.
 #ifndef SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
 #define SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
 
@@ -65,8 +65,8 @@ class GroupLines {
     UserLine* line = nullptr;
     UserBound bound;
   };
-  // A vector with room at its front as well: to move an entry there and away again costs little,
-  // and who is served is mostly the first of many groups.
+  // A vector with free slots at its front too, so that inserting and erasing there is cheap: the
+  // user who is served is mostly first in many groups.
   class Entries {
    public:
     const Entry* begin() const { return slots_.data() + begin_; }
@@ -82,7 +82,7 @@ class GroupLines {
     void push_back(const Entry& entry) { slots_.push_back(entry); }
     void insert(size_t place, const Entry& entry);
     void erase(size_t place);
-    // Appends those of `other` from this place on, which are no longer there.
+    // Moves the entries of `other` from this place on to the end of this one.
     void take_end(Entries& other, size_t place);
 
    private:
@@ -112,7 +112,7 @@ class GroupLines {
   Position find(UserLine& line) const;
   // The first entry whose key is behind this one.
   Position after(const UserKey& from) const;
-  // Add and take it without a change of the bound of all lines.
+  // Like add and take, but they do not update bound_.
   void insert(UserLine& line);
   void remove(UserLine& line);
   void split(size_t chunk);

@@ -46,7 +46,7 @@ bool read_cursor(const std::string& cursor, UsageQuery* query) {
   return true;
 }
 
-// The CPU time of all who share an account is the account's, too.
+// Adds to each account the CPU time of its users.
 void add_accounts(std::map<std::string, Micros>& cpu, const scheduling::Accounts& accounts) {
   std::map<std::string, Micros> more;
   for (const auto& [user, used] : cpu)

@@ -222,8 +222,7 @@ class EventHistoryTest : public CppUnit::TestFixture {
     const Replay played = replay(newest());
     CPPUNIT_ASSERT(played.events > 5);
     CPPUNIT_ASSERT(played.stopped.ends_with(
-        "the server was started with another lease, tick or pause, other accounts or another "
-        "default of shares"));
+        "the server was started with a different lease, tick, pause, default_shares or accounts"));
     clock_.advance_ms(kDayMs);
     move();
     CPPUNIT_ASSERT_EQUAL(std::string(), replay(newest()).stopped);

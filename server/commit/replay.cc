@@ -179,8 +179,8 @@ Replay replay(const std::string& path) {
       else if (!player.play(event->row))
         result.stopped =
             "at event " + std::to_string(event->number) +
-            " the server was started with another lease, tick or pause, other accounts or another "
-            "default of shares";
+            " the server was started with a different lease, tick, pause, default_shares or "
+            "accounts";
       if (!result.stopped.empty()) break;
       before = event->number;
     }

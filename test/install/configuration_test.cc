@@ -131,11 +131,12 @@ class ConfigurationTest : public CppUnit::TestFixture {
     const std::string accounts = "[scheduling]\naccounts = 'g=ann, f=smith jones'\n[shares]\n";
     CPPUNIT_ASSERT_EQUAL(std::string("f=jones smith,g=ann"), read(accounts + "'@g' = 2\ncid = 3"));
     CPPUNIT_ASSERT_EQUAL(std::string("s.toml:2:12: \"scheduling.accounts\": account g has no "
-                                     "users; name some after the '=', or leave the account out"),
+                                     "users; list them after the '=', or remove the account"),
                          read("[scheduling]\naccounts = 'g='"));
     CPPUNIT_ASSERT(
         read(accounts + "ann = 3")
-            .ends_with("[shares]: the jobs of ann count for account g: name \"@g\" instead"));
+            .ends_with(
+                "[shares]: user ann is in account g, whose shares count: use \"@g\" instead"));
     CPPUNIT_ASSERT(read(accounts + "'@h' = 3")
                        .ends_with("[shares]: there is no account h in scheduling.accounts"));
   }

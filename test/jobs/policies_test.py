@@ -323,7 +323,7 @@ class Accounts(unittest.TestCase):
             self.assertEqual([(s["user"], s["shares"]) for s in said], [("@lab", 3)])
             status, _, err = pool.run("admin", "shares", "nobody", "3")
             self.assertEqual(status, 3, err)
-            self.assertIn('the jobs of nobody count for account lab: name "@lab" instead', err)
+            self.assertIn('user nobody is in account lab, whose shares count: use "@lab" instead', err)
             pool.stop_server()
             pool.start_server(sets + ["scheduling.accounts=desk=%s, other=nobody" % ME])
             pool.wait_state(nobodys, "running")
@@ -342,8 +342,8 @@ class Accounts(unittest.TestCase):
         with harness.Pool() as pool:
             pool.start_server(["scheduling.accounts=lab=ann, lab-g=ann"], wait=False)
             self.assertEqual(pool.supervisor.wait(harness.PATIENCE), 2)
-            self.assertIn("user 'ann' is in account lab and again in account lab-g; a user's jobs "
-                          "count for one account: name him once", pool.log("server"))
+            self.assertIn("user 'ann' is listed in account lab and in account lab-g; a user can "
+                          "be in only one account, once", pool.log("server"))
 
 
 if __name__ == "__main__":

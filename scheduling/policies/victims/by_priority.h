@@ -1,6 +1,5 @@
 // "priority": a user's job gives way to one of his own to which he has given a higher priority.
-// The priorities of different users are not compared, nor do they give way so if they share an
-// account.
+// The priorities of different users are not compared, even if the users share an account.
 #ifndef SUBLET_SCHEDULING_POLICIES_VICTIMS_BY_PRIORITY_H_
 #define SUBLET_SCHEDULING_POLICIES_VICTIMS_BY_PRIORITY_H_
 
