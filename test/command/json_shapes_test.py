@@ -155,7 +155,7 @@ class JsonShapes(unittest.TestCase):
 
     def test_both_ways(self):
         """Each command in the states in which it prints all its fields."""
-        self.pool.start_server()
+        self.pool.start_server(["scheduling.accounts=lab=ann bob"])
         self.curly = self.pool.client("curly", extra=["--set", "resources=gpu=2"]).start()
         self.pool.wait_machines(1)
         self.submissions()
@@ -307,7 +307,9 @@ class JsonShapes(unittest.TestCase):
         for act in ("drain", "evict", "resume"):
             self.run_it("admin " + act, "admin", act, "curly")
         self.run_it("admin policy", "admin", "policy", "fifo")
-        self.run_it("admin shares", "admin", "shares", "ann", "2")
+        self.run_it("admin shares", "admin", "shares", "cid", "2")
+        self.pool.sublet("admin", "shares", "@lab", "2")
+        self.run_it("report", "report")
         self.run_it("admin quota", "admin", "quota", "ann", "1 GiB")
 
     def members(self):
