@@ -38,7 +38,8 @@ class Timeout(Exception):
 
 
 def wait_for(condition, what, deadline=None):
-    """Returns condition()'s first true value; raises Timeout naming `what`."""
+    """Returns condition()'s first true value; raises Timeout naming `what`: a text, or a function
+    that gives it, so that it says how things were in the end."""
     end = time.monotonic() + (deadline or PATIENCE)
     pause = 0.005
     while True:
@@ -46,7 +47,7 @@ def wait_for(condition, what, deadline=None):
         if value:
             return value
         if time.monotonic() > end:
-            raise Timeout("waited in vain for " + what)
+            raise Timeout("waited in vain for " + (what() if callable(what) else what))
         time.sleep(pause)
         pause = min(pause * 1.5, 0.1)
 

@@ -152,7 +152,8 @@ class LowMemory(unittest.TestCase):
         moe.owner("away")
         harness.wait_for(lambda: sum(a["machine_name"] == "moe" and a["started_us"] != 0
                                      for job in jobs for a in pool.attempts(job)) == 2,
-                         "two of them to run where there is enough\n" + pool.all_logs())
+                         lambda: "two of them to run where there is enough\n%s\n%s\n%s" %
+                         (pool.machines(), [pool.job(job) for job in jobs], pool.all_logs()))
 
     def test_no_job_comes_where_it_would_have_to_leave(self):
         pool = self.pool
