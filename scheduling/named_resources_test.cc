@@ -46,6 +46,7 @@ class NamedResourcesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_machine_offers_less_than_before);
   CPPUNIT_TEST(a_place_is_promised_for_two);
   CPPUNIT_TEST(no_place_is_promised_without_a_licence);
+  CPPUNIT_TEST(what_it_lacks_of_a_promised_place_becomes_the_pool_s);
   CPPUNIT_TEST(damaged_texts);
   CPPUNIT_TEST(licences_are_kept_for_who_needs_several);
   CPPUNIT_TEST(not_for_who_needs_one);
@@ -336,6 +337,21 @@ class NamedResourcesTest : public CppUnit::TestFixture {
   }
 
   // A place that waits for a licence would stand idle for as long as others hold it.
+  void what_it_lacks_of_a_promised_place_becomes_the_pool_s() {
+    Parameters parameters = with("");
+    parameters.wide_wait = 0;
+    TestPool t(parameters);
+    const MachineId curly =
+        t.join({0, "curly", "linux", "x86_64", 4, 2, 8ull << 30, 100ull << 30, "gpu=1"});
+    const JobId first = t.submit("ann", 2, asking("gpu=1"));
+    const JobId lesser = t.submit("ann");
+    CPPUNIT_ASSERT_EQUAL(first + 1, t.pool.machine(curly)->promised);
+    parameters.licences = "gpu=2";
+    t.apply(PolicySet{parameters, "root"});
+    CPPUNIT_ASSERT(t.state(first + 1) == JobState::kPlaced);
+    CPPUNIT_ASSERT(t.state(lesser) == JobState::kWaiting);
+  }
+
   void no_place_is_promised_without_a_licence() {
     Parameters parameters = with("ansys=1");
     parameters.wide_wait = 0;

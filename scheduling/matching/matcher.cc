@@ -45,6 +45,8 @@ void Matcher::set_licences(const std::string& licences) {
   if (licences_.offered() == rules::NamedAmounts::stored(licences)) return;
   licences_.set(licences);
   suitability_.note_licences();
+  // What a job lacks of its machine may be the pool's from now on.
+  for (const auto& [id, machine] : promises_.of_restricted()) promises_.note(*machine);
 }
 
 // O(groups), only after an attempt that held a licence, or when hours open.
