@@ -22,6 +22,7 @@ void Pool::State::adopt(const PolicyRecord& stored) {
   static_cast<PolicyChoice&>(parameters) = stored.choice;
   ledger.set_half_life(parameters.half_life);
   ledger.set_throttle(parameters.throttle, parameters.throttle_span);
+  ledger.end_spans(changes.now());  // of those that are shorter now, some are over
   ledger.set_limit(parameters.most_per_user);
   machines.set_limits(parameters.most_per_machine);
   policies = make_policies(parameters, ledger, programs);

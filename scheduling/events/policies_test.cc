@@ -36,6 +36,7 @@ class PoliciesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(charges_decay_under_any_policy);
   CPPUNIT_TEST(the_throttle_passes_over_who_has_had_enough);
   CPPUNIT_TEST(the_throttle_ends_with_its_setting);
+  CPPUNIT_TEST(the_throttle_ends_with_a_shorter_span);
   CPPUNIT_TEST_SUITE_END();
 
   // The jobs that a machine takes, each of which ends at once.
@@ -234,6 +235,18 @@ class PoliciesTest : public CppUnit::TestFixture {
     t.apply(PolicySet{{}, "root"});
     CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 3, 4}));
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, t.books.users["ann"].placed);
+  }
+
+  void the_throttle_ends_with_a_shorter_span() {
+    TestPool t(two_in_a_minute());
+    t.join("curly", 5);
+    t.submit("ann", 4);
+    t.pass(20 * kSecond);
+    PolicyChoice choice = two_in_a_minute();
+    choice.throttle_span = 10 * kSecond;
+    t.apply(PolicySet{choice, "root"});
+    CPPUNIT_ASSERT(running(t) == (std::vector<JobId>{1, 2, 3, 4}));
+    CPPUNIT_ASSERT_EQUAL(t.now, t.books.users["ann"].placed_since);
   }
 };
 
