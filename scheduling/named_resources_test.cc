@@ -336,7 +336,6 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(curly, t.machine_of(both));
   }
 
-  // A place that waits for a licence would stand idle for as long as others hold it.
   void what_it_lacks_of_a_promised_place_becomes_the_pool_s() {
     Parameters parameters = with("");
     parameters.wide_wait = 0;
@@ -352,6 +351,7 @@ class NamedResourcesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(t.state(lesser) == JobState::kWaiting);
   }
 
+  // A place that waits for a licence would stand idle for as long as others hold it.
   void no_place_is_promised_without_a_licence() {
     Parameters parameters = with("ansys=1");
     parameters.wide_wait = 0;

@@ -21,7 +21,7 @@ constexpr double kShareUnit = 1 << 20;
 constexpr double kLatestDraw = double{1ull << 40};
 constexpr int64_t kLargestIndex = int64_t{1} << 40;
 // To sort all of them anew costs less.
-constexpr size_t kManyMoved = 64;
+constexpr size_t kManyMoved = 1000;
 int64_t share_units(const User& user) { return std::llround(user.record.shares * kShareUnit); }
 }  // namespace
 

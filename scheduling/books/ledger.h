@@ -20,7 +20,7 @@
 #include "scheduling/books/changes.h"
 #include "scheduling/books/deadlines.h"
 #include "scheduling/events/events.h"
-#include "scheduling/matching/user_line.h"
+#include "scheduling/matching/user_place.h"
 #include "scheduling/parameters.h"
 
 namespace sublet::scheduling {
@@ -44,8 +44,10 @@ struct User : Timed {
   bool at_limit = false;   // gets none before one of his attempts has ended
   bool touched = false;
   bool moved = false;
-  // The job queue's: where his jobs wait, and the last search that has looked at him.
+  // The job queue's: where his jobs wait, where he stands, and the last search that has looked at
+  // him.
   std::vector<std::unique_ptr<UserLine>> lines;
+  UserPlace place;
   uint64_t search = 0;
 };
 
@@ -57,6 +59,7 @@ class Ledger {
   explicit Ledger(const Parameters& parameters);
 
   const std::map<std::string, User>& users() const { return users_; }
+  std::map<std::string, User>& users() { return users_; }
   // The user of this name, made with the default shares if necessary.
   User& user(const std::string& name);
   // Whom the jobs of this user count for.

@@ -92,25 +92,9 @@ GroupLines::Position GroupLines::find(UserLine& line) const {
           static_cast<size_t>(place - chunk->entries->begin())};
 }
 
-GroupLines::Position GroupLines::after(const UserKey& from) const {
-  const auto comes_later = [](const UserKey& key, const auto& one) { return key < one.key; };
-  const auto begin = at(chunks_, first_);
-  const auto next = std::upper_bound(begin, chunks_.end(), from, comes_later);
-  if (next == begin) return {first_, 0};
-  const auto chunk = next - 1;
-  const auto place =
-      std::upper_bound(chunk->entries->begin(), chunk->entries->end(), from, comes_later);
-  return {static_cast<size_t>(chunk - chunks_.begin()),
-          static_cast<size_t>(place - chunk->entries->begin())};
-}
-
 void GroupLines::add(UserLine& line) {
   bound_ = empty() ? line.of_jobs : join(bound_, line.of_jobs);
-  insert(line);
-}
-
-void GroupLines::insert(UserLine& line) {
-  if (empty()) return append(line);
+  if (empty()) return add_first(line);
   const Position place = find(line);
   Chunk& chunk = chunks_[place.chunk];
   chunk.entries->insert(place.entry, entry_of(line));
@@ -120,17 +104,6 @@ void GroupLines::insert(UserLine& line) {
 }
 
 void GroupLines::take(UserLine& line) {
-  remove(line);
-  forget(bound_, line.of_jobs, chunks_.data() + first_, chunks_.data() + chunks_.size());
-}
-
-void GroupLines::move(UserLine& line, const UserKey& key) {
-  remove(line);
-  line.key = key;
-  insert(line);
-}
-
-void GroupLines::remove(UserLine& line) {
   const Position place = find(line);
   Chunk& chunk = chunks_[place.chunk];
   chunk.entries->erase(place.entry);
@@ -141,6 +114,7 @@ void GroupLines::remove(UserLine& line) {
     note_front(chunk);
     merge_next(place.chunk);
   }
+  forget(bound_, line.of_jobs, chunks_.data() + first_, chunks_.data() + chunks_.size());
 }
 
 void GroupLines::refresh(UserLine& line) {
@@ -169,7 +143,7 @@ void GroupLines::split(size_t chunk) {
 }
 
 void GroupLines::erase(size_t chunk) {
-  // As many as are soon needed again when users leave at the front and come back.
+  // As many as are soon needed again when lines leave at the front and come back.
   constexpr size_t kSpare = 2;
   if (spare_.size() < kSpare) spare_.push_back(std::move(chunks_[chunk].entries));
   if (chunk != first_) {
@@ -193,14 +167,6 @@ void GroupLines::merge_next(size_t chunk) {
   erase(chunk + 1);
 }
 
-void GroupLines::clear() {
-  spare_.clear();
-  for (size_t chunk = first_; chunk < chunks_.size(); ++chunk)
-    spare_.push_back(std::move(chunks_[chunk].entries));
-  chunks_.clear();
-  first_ = 0;
-}
-
 std::unique_ptr<GroupLines::Entries> GroupLines::no_entries() {
   auto entries = spare_.empty() ? std::make_unique<Entries>() : std::move(spare_.back());
   if (!spare_.empty()) spare_.pop_back();
@@ -208,17 +174,9 @@ std::unique_ptr<GroupLines::Entries> GroupLines::no_entries() {
   return entries;
 }
 
-void GroupLines::append(UserLine& line) {
-  if (!empty() && !before(chunks_.back().entries->back(), entry_of(line))) return add(line);
-  bound_ = empty() ? line.of_jobs : join(bound_, line.of_jobs);
-  constexpr size_t kAppended = kMost * 3 / 4;  // so that not every addition splits a chunk
-  if (!empty() && chunks_.back().entries->size() < kAppended) {
-    chunks_.back().entries->push_back(entry_of(line));
-    chunks_.back().bound = join(chunks_.back().bound, line.of_jobs);
-    return;
-  }
+// The only one.
+void GroupLines::add_first(UserLine& line) {
   auto entries = no_entries();
-  if (!empty()) entries->reserve(kMost + 1);  // most groups have few lines
   entries->push_back(entry_of(line));
   chunks_.push_back(chunk_of(std::move(entries)));
 }

@@ -1,11 +1,11 @@
-// The lines of one group, in the order in which a machine serves them. They stand in chunks, each
-// with a bound of what its jobs need: a search skips the chunks whose bound does not fit, and a
-// user whose key changes is moved from one chunk to another. Each entry repeats what a search
-// compares: a user has a line in many groups, which all move with him, and without the copies most
-// of the time is spent on cache misses.
+// The lines of one group, in the order in which a machine serves them if users are served by their
+// jobs, and else in the order of the users' numbers (matching/user_queue.h has that of their keys).
+// They stand in chunks, each with a bound of what its jobs need: a search skips the chunks whose
+// bound does not fit. Each entry repeats what a search compares: without the copies most of the
+// time is spent on cache misses.
 //
 // The lines are not owned; their key, number and bound may not change while they are here, except
-// through `move` and `refresh`. Private to the brain.
+// the bound through `refresh`. Private to the brain.
 #ifndef SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
 #define SUBLET_SCHEDULING_MATCHING_GROUP_LINES_H_
 
@@ -28,25 +28,9 @@ class GroupLines {
   void add(UserLine& line);
   // The line is here.
   void take(UserLine& line);
-  // The line is here, and has this key from now on.
-  void move(UserLine& line, const UserKey& key);
   // The line's bound has changed.
   void refresh(UserLine& line);
-  // Keeps the memory for lines that are appended now.
-  void clear();
-  // Like add; O(1) if it comes after all others.
-  void append(UserLine& line);
 
-  // The first line that `is` so; null: none. May be so: lines whose bound `may`.
-  template <typename May, typename Is>
-  UserLine* first(May may, Is is) const {
-    return first_from({first_, 0}, may, is);
-  }
-  // The same among the lines whose keys are behind this one.
-  template <typename May, typename Is>
-  UserLine* first_behind(const UserKey& from, May may, Is is) const {
-    return first_from(after(from), may, is);
-  }
   // In order, of the lines whose bound `may`, until `visit` returns false.
   template <typename May, typename Visit>
   void walk(May may, Visit visit) const {
@@ -65,8 +49,8 @@ class GroupLines {
     UserLine* line = nullptr;
     UserBound bound;
   };
-  // A vector with free slots at its front too, so that inserting and erasing there is cheap: the
-  // user who is served is mostly first in many groups.
+  // A vector with free slots at its front too, so that inserting and erasing there is cheap: by
+  // job, the line that is served is mostly the first.
   class Entries {
    public:
     const Entry* begin() const { return slots_.data() + begin_; }
@@ -110,30 +94,14 @@ class GroupLines {
   static void note_front(Chunk& chunk);
   // Where the line stands or would be added; not when empty.
   Position find(UserLine& line) const;
-  // The first entry whose key is behind this one.
-  Position after(const UserKey& from) const;
-  // Like add and take, but they do not update bound_.
-  void insert(UserLine& line);
-  void remove(UserLine& line);
+  void add_first(UserLine& line);
   void split(size_t chunk);
   void erase(size_t chunk);
   void merge_next(size_t chunk);
 
-  template <typename May, typename Is>
-  UserLine* first_from(Position begin, May& may, Is& is) const {
-    if (empty() || !may(bound_)) return nullptr;
-    size_t entry = begin.entry;
-    for (size_t chunk = begin.chunk; chunk < chunks_.size(); ++chunk, entry = 0) {
-      if (!may(chunks_[chunk].bound)) continue;
-      const Entries& entries = *chunks_[chunk].entries;
-      for (; entry < entries.size(); ++entry)
-        if (may(entries[entry].bound) && is(*entries[entry].line)) return entries[entry].line;
-    }
-    return nullptr;
-  }
-
   std::vector<Chunk> chunks_;
-  // Those before this one are gone: users mostly leave at the front and come back at the end.
+  // Those before this one are gone: by job, lines mostly leave at the front and come back at the
+  // end.
   size_t first_ = 0;
   UserBound bound_;  // only when not empty
   std::vector<std::unique_ptr<Entries>> spare_;

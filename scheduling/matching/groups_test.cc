@@ -29,6 +29,7 @@ class GroupsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nobody_foresees_the_shape_of_a_tree);
   CPPUNIT_TEST(sizes_tell_jobs_apart);
   CPPUNIT_TEST(why_does_not_walk_the_queue);
+  CPPUNIT_TEST(why_looks_at_who_is_first);
   CPPUNIT_TEST(counters_stay_above_all_rows);
   CPPUNIT_TEST(hosts_and_users_are_forgotten);
   CPPUNIT_TEST_SUITE_END();
@@ -215,6 +216,21 @@ class GroupsTest : public CppUnit::TestFixture {
                                      "come first wait for the same machines"),
                          t.pool.why(first + 99'999, t.now));
     std::printf(" %.0f us with 100 k queued ", clock.seconds() * 1e6);
+  }
+
+  // Users are examined in the order in which they are served, not in that in which they came.
+  void why_looks_at_who_is_first() {
+    TestPool t;
+    const MachineId m = t.join("m");
+    t.end(t.submit("ann"), EndReason::kDone, 100 * kSecond);
+    t.end(t.submit("cid"), EndReason::kDone, 50 * kSecond);
+    t.report(m, false);
+    for (int i = 0; i < 1100; ++i) t.submit("ann");
+    const JobId of_cid = t.submit("cid");
+    t.submit("bob", 3);
+    CPPUNIT_ASSERT_EQUAL(std::string("1 machine fits, used by its owner; at least 1 job that comes "
+                                     "first waits for the same machines"),
+                         t.pool.why(of_cid, t.now));
   }
 
   // Rows that are not in a snapshot have ids too.

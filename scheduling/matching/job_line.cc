@@ -28,6 +28,14 @@ bool Sought::is(const Job& job) const {
   return most && unpromised && waits_since(job.record) <= since && needs.within(*most);
 }
 
+void Sought::include(const Sought& other) {
+  if (!other.is_any()) return;  // nor has it an `among` and a `since`
+  if (other.room) room = other.room;
+  if (other.most) most = other.most;
+  among = other.among;
+  since = other.since;
+}
+
 Job* JobLine::first_of(const Sought& sought) const {
   const auto is = [&](const Job& job) { return sought.is(job); };
   if (first_ != nullptr && is(*first_)) return first_;

@@ -60,6 +60,8 @@ struct Sought {
     return (room && least.within(*room)) || (most && waiting_since <= since && least.within(*most));
   }
   bool is(const Job& job) const;
+  // Also what `other` looks for, which is of the same search.
+  void include(const Sought& other);
 };
 
 class JobLine {

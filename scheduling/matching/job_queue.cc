@@ -1,7 +1,6 @@
 #include "scheduling/matching/job_queue.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
@@ -9,20 +8,14 @@
 
 namespace sublet::scheduling {
 namespace {
+// How many lines a search by key looks at in one way before it tries another; from then on four
+// times as many.
+constexpr size_t kFirstLooks = 64;
+
 auto may_have(const SoughtInGroup& sought) {
-  return [&sought](const UserBound& bound) {
-    return sought.others.may_be(bound.least, bound.since) ||
-           (bound.licensed && sought.licensed.may_be(bound.least, bound.since));
-  };
+  return [&sought](const UserBound& bound) { return sought.may_be(bound); };
 }
-// The bound of a line is of several jobs: whether there is one is another question.
-auto has_one(const SoughtInGroup& sought) {
-  return [&sought](const UserLine& line) { return line.jobs.first_of(sought.in(line)) != nullptr; };
-}
-void fetch(const UserLine& line) {
-  const char* begin = reinterpret_cast<const char*>(&line);
-  for (size_t at = 0; at < sizeof(UserLine); at += 64) __builtin_prefetch(begin + at);
-}
+
 }  // namespace
 
 Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t turn, JobId id) {
@@ -34,11 +27,6 @@ Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t t
 
 Rank rank_of(const JobPolicy& policy, const Job& best) {
   return rank_of(policy, *best.user, best.place.order, best.host->turn, best.record.id);
-}
-
-UserKey JobQueue::key_of(const UserLine& line) const {
-  if (policies_.job->by_job()) return {0, line.jobs.bound().order, 0};
-  return policies_.job->key(*line.user);
 }
 
 UserLine& JobQueue::line_for(Job& job) {
@@ -60,6 +48,7 @@ UserLine& JobQueue::line_for(Job& job) {
   line.batch = batch;
   line.licensed = licensed;
   line.batch_id = limited ? batch->record.id : 0;
+  if (limited) ++job.user->place.limited;
   line.number = uint64_t{job.user->record.number} << 32 | host;
   return line;
 }
@@ -67,12 +56,15 @@ UserLine& JobQueue::line_for(Job& job) {
 void JobQueue::settle(UserLine& line) {
   const bool full = line.batch != nullptr && is_full(*line.batch);
   if (full || is_passed_over(*line.user)) return leave(line);
-  const UserKey key = key_of(line);
+  const bool by_job = policies_.job->by_job();
+  const UserKey key = by_job ? UserKey{0, line.jobs.bound().order, 0} : UserKey{};
   const UserBound bound = {line.jobs.bound().least, line.jobs.bound().since, line.licensed};
   if (line.stands && key == line.key) {
     if (bound == line.of_jobs) return;
     line.of_jobs = bound;
-    return line.group->lines.refresh(line);
+    line.group->lines.refresh(line);
+    if (line.counted) users_.refresh(line);
+    return;
   }
   const bool comes_back = !line.stands;
   leave(line);
@@ -85,11 +77,14 @@ void JobQueue::enter(UserLine& line, const UserKey& key) {
   line.key = key;
   line.group->lines.add(line);
   line.stands = true;
+  line.counted = !policies_.job->by_job();
+  if (line.counted) users_.add(line, policies_.job->key(*line.user));
 }
 
 void JobQueue::leave(UserLine& line) {
   if (line.stands) line.group->lines.take(line);
-  line.stands = false;
+  if (line.counted) users_.take(line);
+  line.stands = line.counted = false;
 }
 
 void JobQueue::add(Job& job, double order) {
@@ -117,6 +112,7 @@ void JobQueue::take(Job& job) {
   line->jobs.take(job);
   if (!line->jobs.empty()) return settle(*line);
   leave(*line);
+  if (line->batch != nullptr) --line->user->place.limited;
   std::erase_if(line->user->lines, [line](const auto& one) { return one.get() == line; });
 }
 
@@ -127,46 +123,18 @@ void JobQueue::requeue(Job& job) {
   add(job, order);
 }
 
-// His jobs are the same, and are not looked at.
+// His jobs are the same, and are not looked at; nor are his lines, if all stand and none may be of
+// a full batch.
 void JobQueue::rekey(User& user) {
-  const bool by_job = policies_.job->by_job();
-  if (is_passed_over(user) || by_job) {
-    for (const auto& line : user.lines) settle(*line);
-    return;
-  }
-  const UserKey key = policies_.job->key(user);
-  for (const auto& line : user.lines) {
-    const bool full = line->batch != nullptr && is_full(*line->batch);
-    if (!line->stands || full) {
-      settle(*line);
-    } else if (line->key != key) {
-      line->group->lines.move(*line, key);
-    }
-  }
+  if (!policies_.job->by_job()) users_.move(user, policies_.job->key(user));
+  const bool all_stand = user.place.lines == user.lines.size();
+  if (all_stand && user.place.limited == 0 && !is_passed_over(user)) return;
+  for (const auto& line : user.lines) settle(*line);
 }
 
-// The users are sorted, once for all groups, and their lines are put into the groups anew.
-void JobQueue::rekey_all(const std::map<std::string, User>& users, const Suitability& suitability) {
+void JobQueue::rekey_all(std::map<std::string, User>& users) {
   if (policies_.job->by_job()) return;
-  std::vector<std::tuple<UserKey, uint32_t, const User*>> order;
-  for (const auto& [name, user] : users)
-    if (!user.lines.empty())
-      order.emplace_back(policies_.job->key(user), user.record.number, &user);
-  std::sort(order.begin(), order.end());
-  std::vector<std::pair<UserLine*, const UserKey*>> lines;
-  for (const auto& [key, number, user] : order)
-    for (const auto& line : user->lines) lines.emplace_back(line.get(), &key);
-  for (const auto& [key, group] : suitability.groups()) group->lines.clear();
-  // Lines lie apart. To fetch them ahead saves a quarter of the time of a tick (bench-decide with
-  // 10,000 users and 32 groups).
-  constexpr size_t kAhead = 16;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (i + kAhead < lines.size()) fetch(*lines[i + kAhead].first);
-    UserLine& line = *lines[i].first;
-    if (!line.stands) continue;
-    line.key = *lines[i].second;
-    line.group->lines.append(line);
-  }
+  users_.move_all(users, [this](const User& user) { return policies_.job->key(user); });
 }
 
 void JobQueue::sort_out(const std::map<std::string, User>& users) {
@@ -202,8 +170,10 @@ Sought JobQueue::sought_in(const Group& group, const JobSearch& search, bool lic
 SoughtInGroup JobQueue::sought_in(const Group& group, const JobSearch& search) const {
   SoughtInGroup sought;
   if (group.lines.empty()) return sought;
+  const UserBound& bound = group.lines.bound();
+  if (!search.may_be(bound.least, bound.since)) return sought;
   sought.others = sought_in(group, search, false);
-  if (group.lines.bound().licensed) sought.licensed = sought_in(group, search, true);
+  if (bound.licensed) sought.licensed = sought_in(group, search, true);
   return sought;
 }
 
@@ -212,8 +182,10 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const JobSearch
   Job* best = nullptr;
   for (const auto& line : user.lines) {
     if (!line->stands) continue;  // its batch is full
-    if (!line->group->suits[machine.kind->index]) continue;
     if (host && line->host != *host) continue;
+    if (!search.may_be(line->of_jobs.least, line->of_jobs.since)) continue;
+    if (best != nullptr && comes_before(*best, *line->jobs.first())) continue;
+    if (!line->group->suits[machine.kind->index]) continue;
     const Sought sought = sought_in(*line->group, search, line->licensed);
     Job* first = sought.is_any() ? line->jobs.first_of(sought) : nullptr;
     if (first != nullptr && (best == nullptr || comes_before(*first, *best))) best = first;
@@ -221,25 +193,76 @@ Job* JobQueue::best_of(const User& user, const Machine& machine, const JobSearch
   return best;
 }
 
-// The user who is first in one of the groups, and of all his jobs that fit, the best.
-Job* JobQueue::best_by_key(const Machine& machine, const JobSearch& search) const {
+// The tree of users knows only what all lines of a user need together, so that users may be looked
+// at in vain, many if they all have something that fits elsewhere. The lines of a group are passed
+// over better, but many may have a job that fits. The two ways are tried in turn, so that it takes
+// a few times as long as the shorter one.
+Job* JobQueue::best_by_key(const Machine& machine, const JobSearch& search) {
+  SoughtInGroup sought;
+  uint64_t groups = 0;
+  for (const Group* group : machine.kind->groups) {
+    const SoughtInGroup own = sought_in(*group, search);
+    if (!own.is_any() || !own.may_be(group->lines.bound())) continue;
+    sought.licensed.include(own.licensed);
+    sought.others.include(own.others);
+    groups |= group->bit;
+  }
+  if (groups == 0) return nullptr;
+  const auto may = [&](const UsersBound& bound) {
+    return (bound.groups & groups) != 0 && sought.may_be(bound.of_jobs);
+  };
+  ++search_;
+  for (size_t looks = kFirstLooks;; looks *= 4) {
+    if (const auto best = best_among_users(machine, search, may, looks)) return *best;
+    if (const auto best = best_among_lines(machine, search, looks)) return *best;
+  }
+}
+
+std::optional<Job*> JobQueue::best_among_users(const Machine& machine, const JobSearch& search,
+                                               const std::function<bool(const UsersBound&)>& may,
+                                               size_t looks) {
+  Job* best = nullptr;
+  bool gave_up = false;
+  std::vector<User*> vain;
+  const auto is_last = [&](User& user) {
+    if ((gave_up = looks == 0)) return true;
+    --looks;
+    if (user.search == search_ || !may(user.place.own)) return false;
+    user.search = search_;
+    looks -= std::min(looks, user.lines.size());
+    best = best_of(user, machine, search);
+    if (best == nullptr) vain.push_back(&user);
+    return best != nullptr;
+  };
+  users_.first(policies_.job->from(), may, is_last);
+  for (User* user : vain) users_.narrow(*user);
+  return gave_up ? std::nullopt : std::optional(best);
+}
+
+std::optional<Job*> JobQueue::best_among_lines(const Machine& machine, const JobSearch& search,
+                                               size_t looks) const {
   const std::optional<UserKey> from = policies_.job->from();
-  const UserLine* best = nullptr;
-  bool best_is_behind = false;
+  const User* best = nullptr;
+  Rank least;
+  bool gave_up = false;
   for (const Group* group : machine.kind->groups) {
     const SoughtInGroup sought = sought_in(*group, search);
-    if (!sought.is_any()) continue;
-    const GroupLines& lines = group->lines;
-    const UserLine* line =
-        from ? lines.first_behind(*from, may_have(sought), has_one(sought)) : nullptr;
-    const bool is_behind = line != nullptr;
-    if (line == nullptr && !best_is_behind) line = lines.first(may_have(sought), has_one(sought));
-    if (line == nullptr) continue;
-    if (best != nullptr && best_is_behind == is_behind && !comes_before(*line, *best)) continue;
-    best = line;
-    best_is_behind = is_behind;
+    if (!sought.is_any() || gave_up) continue;
+    group->lines.walk(may_have(sought), [&](const UserLine& line) {
+      if ((gave_up = looks == 0)) return false;
+      --looks;
+      const UserKey& key = line.user->place.key;
+      const Rank rank = {from && !(*from < key), key, 0, line.user->record.number};
+      if (best != nullptr && least <= rank) return true;
+      // The bound of a line is of several jobs: whether there is one that fits is another question.
+      if (line.jobs.first_of(sought.in(line)) == nullptr) return true;
+      best = line.user;
+      least = rank;
+      return true;
+    });
   }
-  return best == nullptr ? nullptr : best_of(*best->user, machine, search);
+  if (gave_up) return std::nullopt;
+  return best == nullptr ? nullptr : best_of(*best, machine, search);
 }
 
 // A user's best job for this machine may be a later one of his line, and no better by the policy

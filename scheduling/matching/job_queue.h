@@ -4,12 +4,14 @@
 #ifndef SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 #define SUBLET_SCHEDULING_MATCHING_JOB_QUEUE_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "scheduling/matching/suitability.h"
+#include "scheduling/matching/user_queue.h"
 #include "scheduling/policies/policies.h"
 
 namespace sublet::scheduling {
@@ -37,14 +39,24 @@ struct JobSearch {
   // in this space, too, be the licences that they need left or not.
   const Space* most = nullptr;
   Micros since = 0;
+
+  // As Sought::may_be; licences, hours and named amounts apart.
+  bool may_be(const Amounts& least, Micros waiting_since) const {
+    return least.within(space.room) ||
+           (most != nullptr && waiting_since <= since && least.within(most->room));
+  }
 };
 
-// In one group. None: what its jobs ask by name is not there.
+// In one group, or in any of several. None: what its jobs ask by name is not there.
 struct SoughtInGroup {
   Sought licensed;  // of the jobs that licences are kept for,
   Sought others;    // and of the others
   bool is_any() const { return licensed.is_any() || others.is_any(); }
   const Sought& in(const UserLine& line) const { return line.licensed ? licensed : others; }
+  bool may_be(const UserBound& bound) const {
+    return others.may_be(bound.least, bound.since) ||
+           (bound.licensed && licensed.may_be(bound.least, bound.since));
+  }
 };
 
 class JobQueue {
@@ -60,11 +72,18 @@ class JobQueue {
   // The user's key may have changed, or whether he is passed over, or a batch of his
   // is full: then none of these jobs is found.
   void rekey(User& user);
-  // The keys of all of these users, whose jobs are all that wait, may have changed. O(lines), after
-  // O(users log users).
-  void rekey_all(const std::map<std::string, User>& users, const Suitability& suitability);
+  // The keys of all of these users, whose jobs are all that wait, may have changed. O(users log
+  // users).
+  void rekey_all(std::map<std::string, User>& users);
   // Moves the jobs whose demands are in other groups now. O(jobs).
   void sort_out(const std::map<std::string, User>& users);
+
+  // If users are served by key: calls `visit` with those who may be served in their order, until it
+  // returns false.
+  template <typename Visit>
+  void walk(Visit visit) const {
+    users_.walk(policies_.job->from(), visit);
+  }
 
   bool is_open(const Group& group) const { return group.hours == nullptr || group.hours->open; }
   // Whether the pool lets jobs of the group, which has some, start now: their hours are open, and
@@ -83,15 +102,23 @@ class JobQueue {
   const std::vector<Group*>& newly_queued() const { return newly_queued_; }
 
  private:
-  UserKey key_of(const UserLine& line) const;
   UserLine& line_for(Job& job);
-  // The line's jobs, its user's key, or whether it may stand, have changed.
+  // The line's jobs, or whether it may stand, have changed.
   void settle(UserLine& line);
   void enter(UserLine& line, const UserKey& key);
   void leave(UserLine& line);
   Sought sought_in(const Group& group, const JobSearch& search, bool licensed) const;
   SoughtInGroup sought_in(const Group& group, const JobSearch& search) const;
-  Job* best_by_key(const Machine& machine, const JobSearch& search) const;
+  // By key: the user who is first of those with a job that fits, and of his jobs that fit, the
+  // best.
+  Job* best_by_key(const Machine& machine, const JobSearch& search);
+  // The same, found by looking at users in their order, or at all lines that may have a job that
+  // fits; std::nullopt: not found after so many looks at lines.
+  std::optional<Job*> best_among_users(const Machine& machine, const JobSearch& search,
+                                       const std::function<bool(const UsersBound&)>& may,
+                                       size_t looks);
+  std::optional<Job*> best_among_lines(const Machine& machine, const JobSearch& search,
+                                       size_t looks) const;
   Job* best_by_job(const Machine& machine, const JobSearch& search);
   // Of the hosts with such a job, the one nearest to the head.
   std::optional<uint32_t> host_in_turn(const Machine& machine, const JobSearch& search) const;
@@ -99,6 +126,7 @@ class JobQueue {
   const Policies& policies_;
   const LicenceBook& licences_;
   const HoursBook& hours_;
+  UserQueue users_;
   uint64_t search_ = 0;
   std::vector<Group*> newly_queued_;
 };

@@ -65,7 +65,7 @@ void Matcher::note_startable() {
 
 void Matcher::rekey() {
   const Ledger::Moved& moved = ledger_.moved();
-  if (moved.all) queue_.rekey_all(ledger_.users(), suitability_);
+  if (moved.all) queue_.rekey_all(ledger_.users());
   for (User* user : moved.users) queue_.rekey(*user);
   ledger_.settle_moved();
 }

@@ -26,6 +26,7 @@ class AllocationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(memory_is_reserved);
   CPPUNIT_TEST(disk_is_reserved);
   CPPUNIT_TEST(new_jobs_of_many_sizes);
+  CPPUNIT_TEST(behind_many_who_are_looked_at_in_vain);
   CPPUNIT_TEST(expressions_choose_machines);
   CPPUNIT_TEST(a_new_kind_while_a_user_is_throttled);
   CPPUNIT_TEST(many_expressions_are_few_groups);
@@ -304,6 +305,42 @@ class AllocationTest : public CppUnit::TestFixture {
     for (uint64_t k = 0; k < kSizes; ++k)
       CPPUNIT_ASSERT_EQUAL(machines[k], t.machine_of(first + k));
     CPPUNIT_ASSERT(t.pool.idle() == Ids{small});
+  }
+
+  // Each of 100 users has a small job that fits no machine, and a large one of this group; so all
+  // may have one that fits, as far as their bounds say. Of the two behind them who have, the one
+  // that the policy puts first is served.
+  void behind_many_who_are_looked_at_in_vain() {
+    for (const std::string policy : {"fair-share", "round-robin", "umol"}) {
+      Parameters parameters;
+      parameters.job_policy = policy;
+      TestPool t(parameters);
+      const MachineId m = t.join({0, "m", "linux", "x86_64", 1, 1, 8ull << 30, 1ull << 40}, false);
+      const auto submit = [&](const std::string& user, const std::string& os, uint64_t mib) {
+        Submitted::Job job;
+        job.needs.os = os;
+        job.needs.memory = mib << 20;
+        return t.submit(user, 1, job);
+      };
+      t.report(m, true, 2ull << 30);
+      for (const std::string user : {"zoe", "yan"}) {
+        t.end(t.submit(user), EndReason::kDone, (user == "zoe" ? 100 : 50) * kSecond);
+        if (policy == "round-robin") t.end(t.submit("xu"), EndReason::kDone, 200 * kSecond);
+      }
+      t.report(m, false);
+      for (int i = 0; i < 100; ++i) {
+        const std::string user = "u" + std::to_string(i);
+        submit(user, "haiku", 64);
+        submit(user, "", 1500);
+      }
+      const JobId of_zoe = submit("zoe", "", 1100), of_yan = submit("yan", "", 1100);
+      t.report(m, true, 1200ull << 20);
+      // By usage; after xu, who was served last, by number; the longest ago.
+      const JobId first = policy == "umol" ? of_zoe : of_yan;
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(policy, m, t.machine_of(first));
+      t.end(first, EndReason::kDone, 0);
+      CPPUNIT_ASSERT_EQUAL(m, t.machine_of(first == of_yan ? of_zoe : of_yan));
+    }
   }
 
   void expressions_choose_machines() {

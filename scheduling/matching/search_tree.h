@@ -54,6 +54,8 @@ class SearchTree {
     erase(root_, node);
     Traits::links(node).left = Traits::links(node).right = nullptr;
   }
+  // It is empty from now on.
+  void clear() { root_ = nullptr; }
   // The node's own bound has changed.
   void refresh(Node& node) { refresh_path(root_, node); }
   // The first member that `is` so. May be so: a subtree whose bound `may`.

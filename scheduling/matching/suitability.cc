@@ -114,7 +114,7 @@ bool Suitability::split_groups(const MachineKind& kind) {
     Group*& part = parts[{before, suited}];
     if (part == nullptr && kept.try_emplace(before, suited).second) part = before;
     if (part == nullptr) {
-      made.push_back(std::make_unique<Group>());
+      made.push_back(new_group());
       part = made.back().get();
       part->suits = before->suits;
       part->size = before->size;
@@ -165,11 +165,17 @@ void Suitability::leave_kind(MachineKind* kind) {
   sort_groups();
 }
 
+std::unique_ptr<Group> Suitability::new_group() {
+  auto group = std::make_unique<Group>();
+  group->bit = uint64_t{1} << made_groups_++ % 64;
+  return group;
+}
+
 Group* Suitability::group_with(const Demand& demand) {
   GroupKey key{suited(demand), demand.size, demand.named.text(), text_of(demand.hours)};
   const auto found = groups_.find(key);
   if (found != groups_.end()) return found->second.get();
-  auto group = std::make_unique<Group>();
+  auto group = new_group();
   group->suits = std::get<0>(key);
   group->size = demand.size;
   group->hours = demand.hours;

@@ -79,6 +79,7 @@ struct Group {
   rules::NamedAmounts of_machine;    // and the others
   const OpenHours* hours = nullptr;  // null: at any time
   uint64_t demands = 0;
+  uint64_t bit = 0;  // one of 64, by which most groups are told apart
   GroupLines lines;  // one for each user
   // Jobs were added that may fit an idle machine, none of which needs less than this; IDLE has
   // not been searched for them yet.
@@ -130,6 +131,7 @@ class Suitability {
   bool offers(const MachineKind& kind, const rules::NamedAmounts& named) const;
   // Whether machines of this kind meet the demand.
   bool suits(const MachineKind& kind, const Demand& demand) const;
+  std::unique_ptr<Group> new_group();
   Group* group_with(const Demand& demand);
   bool split_groups(const MachineKind& kind);
   void sort_groups();
@@ -146,6 +148,7 @@ class Suitability {
   std::map<std::pair<Requirements, uint32_t>, Demand> demands_;
   // By suits, size, named amounts and hours; after a kind was forgotten, several may be equal.
   std::multimap<GroupKey, std::unique_ptr<Group>> groups_;
+  uint64_t made_groups_ = 0;
   std::vector<Demand*> spare_;
   bool spare_groups_ = false;  // some have no demands
 };

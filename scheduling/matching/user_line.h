@@ -33,12 +33,13 @@ inline UserBound join(const UserBound& a, const UserBound& b) {
 struct UserLine {
   User* user = nullptr;
   Group* group = nullptr;
-  // By which it stands in the group: the key, then the user's number and the host, the batch, and
-  // whether licences are kept.
+  // By which it stands in the group: the order of its best job, if users are served by their jobs;
+  // then the user's number and the host, the batch, and whether licences are kept.
   UserKey key;
   uint64_t number = 0;
   UserBound of_jobs;
   bool stands = false;    // in the group; not while the user is passed over or the batch is full
+  bool counted = false;   // in the user's place; only if it stands, and users are served by key
   bool licensed = false;  // licences are kept for its jobs
   uint32_t host = 0;
   uint64_t batch_id = 0;         // of `batch`; 0: null

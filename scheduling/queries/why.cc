@@ -269,15 +269,15 @@ uint64_t first_ones(uint64_t count, const std::function<bool(uint64_t)>& holds) 
 }
 
 // The waiting jobs before this one that fit one of these machines too, and whose hours are open.
-// Examines at most
-// kLookedAt records: `all` is false if there were more. So it is if the users' order does not
-// follow their jobs, but changes with each job that is placed, and other users wait: then one
-// job is counted of each who is ahead now.
+// Examines at most kLookedAt records, and lines of as many users: `all` is false if there were
+// more. So it is if the users' order does not follow their jobs, but changes with each job that is
+// placed, and other users wait: then one job is counted of each who is ahead now.
 struct Ahead {
   uint64_t count = 0;
   bool all = true;
 };
-Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machines& fit) {
+Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const JobQueue& queue,
+                  const Machines& fit) {
   constexpr uint64_t kLookedAt = 1000;
   uint64_t looked_at = 0;
   Ahead ahead;
@@ -304,7 +304,7 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
   const auto count = [&](const Job& other) {
     const uint64_t before = jobs_ahead(other);
     if (other.user == job.user && before == 0) return false;  // nor do the following ones
-    if (looked_at++ == kLookedAt) {
+    if (looked_at++ >= kLookedAt) {
       ahead.all = false;
       return false;
     }
@@ -315,6 +315,7 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     if (by_user(other)) {
       ahead.all = false;
       if (before > 0) users_ahead.push_back(other.user);
+      return false;  // nor do his other jobs count
     } else {
       ahead.count += before;
     }
@@ -324,12 +325,26 @@ Ahead count_ahead(const Job& job, JobId id, const JobPolicy& policy, const Machi
     line.jobs.walk(count);
     return looked_at <= kLookedAt;
   };
-  std::set<const Group*> seen;
+  std::set<const Group*> groups;
   for (const Offer& offer : offers)
     for (const Group* group : offer.kind->groups)
-      if (seen.insert(group).second && looked_at <= kLookedAt &&
-          (group->hours == nullptr || group->hours->open))
+      if (queue.is_open(*group) && groups.insert(group).second && policy.by_job() &&
+          looked_at <= kLookedAt)
         group->lines.walk([](const UserBound&) { return true; }, count_line);
+  if (!policy.by_job()) {
+    uint64_t users = 0;
+    bool is_behind = false;  // only whether others wait is of interest from then on
+    queue.walk([&](const User& user) {
+      if (++users > kLookedAt) {
+        ahead.all = false;
+        return false;
+      }
+      for (const auto& line : user.lines)
+        if (line->stands && groups.contains(line->group) && !count_line(*line)) break;
+      is_behind = is_behind || &user == job.user;
+      return looked_at <= kLookedAt && (!is_behind || ahead.all);
+    });
+  }
   std::sort(users_ahead.begin(), users_ahead.end());
   ahead.count += static_cast<uint64_t>(std::unique(users_ahead.begin(), users_ahead.end()) -
                                        users_ahead.begin());
@@ -511,7 +526,7 @@ std::string Pool::why(JobId id, Micros now, std::optional<uint64_t> memory_asked
   if (!s.matcher.has_licences(*job)) return text;
   if (job->licensed != nullptr) text += "the licences that it needs are kept for it; ";
   text += none_idle(fit, {amounts_of(needs), job->demand->group->of_machine}) + who_rests(fit, now);
-  const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
+  const Ahead ahead = count_ahead(*job, id, *s.policies.job, s.matcher.queue(), fit);
   if (ahead.count > 0) {
     text += std::string("; ") + (ahead.all ? "" : "at least ") + counted(ahead.count, "job") +
             (ahead.count == 1 ? " that comes first waits" : " that come first wait") +
@@ -551,7 +566,7 @@ std::optional<Outlook> Pool::outlook(JobId id, Micros now) const {
   const Machines fit = fitting(known_of(s.machines.all(), Room::kNow), job->record.needs,
                                job->demand->group->suits, s.licences, missing);
   if (fit.empty()) return std::nullopt;
-  const Ahead ahead = count_ahead(*job, id, *s.policies.job, fit);
+  const Ahead ahead = count_ahead(*job, id, *s.policies.job, s.matcher.queue(), fit);
   Outlook outlook{{}, ahead.count, ahead.all, 0, 0, job->promised != nullptr};
   for (const Known& known : fit) {
     const Machine* m = known.machine;
