@@ -20,6 +20,8 @@
 namespace sublet::client {
 namespace {
 
+constexpr int64_t kNeverDue = std::numeric_limits<int64_t>::max();
+
 class Watch : public ACE_Event_Handler {
  public:
   Watch(int fd, std::function<void()> readable) : fd_(fd), readable_(std::move(readable)) {}
@@ -76,7 +78,9 @@ struct Loop::Parts {
 
   void read_timer() {
     uint64_t count = 0;
-    if (read(timer.get(), &count, sizeof count) > 0 && on_tick) on_tick();
+    if (read(timer.get(), &count, sizeof count) <= 0) return;
+    due_ns = kNeverDue;
+    if (on_tick) on_tick();
   }
 
   UniqueFd signals;
@@ -86,6 +90,7 @@ struct Loop::Parts {
   std::map<int, std::unique_ptr<Watch>> watches;
   // Unwatched, perhaps by their own callback: destroyed after this round.
   std::vector<std::unique_ptr<Watch>> retired;
+  int64_t due_ns = kNeverDue;  // for which the timer is set
   std::function<void()> on_tick;
   std::function<void()> on_round;
   std::function<void(int)> on_signal;
@@ -125,8 +130,10 @@ void Loop::unwatch(int fd) {
 void Loop::on_tick(std::function<void()> tick) { parts_->on_tick = std::move(tick); }
 
 void Loop::wake_at(int64_t due_ns) {
+  if (due_ns == parts_->due_ns) return;
+  parts_->due_ns = due_ns;
   itimerspec at = {};
-  if (due_ns != std::numeric_limits<int64_t>::max()) {
+  if (due_ns != kNeverDue) {
     if (due_ns < 1) due_ns = 1;  // 0 would disarm
     at.it_value = {due_ns / 1'000'000'000, due_ns % 1'000'000'000};
   }
