@@ -183,8 +183,8 @@ Server::~Server() {
 Pipeline::Listener Server::listener() {
   Pipeline::Listener l;
   l.decided = [this](const auto& decisions) { dispatcher_->decided(decisions); };
-  l.grown = [this](uint64_t last) {
-    if (jobs_) jobs_->grown(last);
+  l.grown = [this](uint64_t last, const std::set<std::string>& users) {
+    if (jobs_) jobs_->grown(last, users);
   };
   // Called by the committer itself: another thread could not tell that it hangs.
   l.beat = [this] {

@@ -277,11 +277,13 @@ void Pipeline::apply_due(Turn& turn) {
 void Pipeline::commit_group(std::vector<Work>& group) {
   bool committed = true;
   uint64_t last_change = 0;
+  std::set<std::string> users;
   if (broken_) {
     committed = false;
   } else if (!changes_.empty()) {
     crash_point("commit");
     if (!changes_.changes.empty()) last_change = changes_.changes.back().number;
+    for (const auto& change : changes_.changes) users.insert(change.user);
     try {
       store_.commit(changes_);
     } catch (const StoreError& e) {
@@ -303,7 +305,7 @@ void Pipeline::commit_group(std::vector<Work>& group) {
   group_settled_.notify_all();
   for (auto& work : group)
     if (work.done) work.done(committed);
-  if (committed && last_change && listener_.grown) listener_.grown(last_change);
+  if (committed && last_change && listener_.grown) listener_.grown(last_change, users);
 }
 
 Micros Pipeline::next_due() const {

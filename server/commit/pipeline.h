@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -67,10 +68,10 @@ class Pipeline {
  public:
   // Called on the committer. Must not block, and may call only post() of the
   // pipeline. After a commit: `decided` with the decisions to carry out, `grown` when
-  // there are new state changes.
+  // there are new state changes, of these users' jobs.
   struct Listener {
     std::function<void(const std::vector<scheduling::Decision>&)> decided;
-    std::function<void(uint64_t last_change)> grown;
+    std::function<void(uint64_t last_change, const std::set<std::string>& users)> grown;
     // A commit failed: free disk space, so that running jobs can end.
     std::function<void(const std::string& why)> failed;
     // The committer is alive: at least once a second, and between work items.

@@ -247,32 +247,45 @@ ChangeList JobService::changes_since(const Caller& caller, uint64_t since, int64
   while (true) {
     ChangeList list = read_changes(user, since);
     if (!list.items.empty() || list.gap) return list;
+    since = std::max(since, list.last);
     std::unique_lock lock(mutex_);
     if (stopping_ || waiting_ >= kWaiters) return list;
-    const uint64_t seen = list.last;
-    ++waiting_;
-    const bool more =
-        grown_.wait_until(lock, until, [&] { return stopping_ || last_change_ > seen; });
-    --waiting_;
-    if (!more || stopping_) return list;
-    since = std::max(since, seen);
+    if (last_change_ > since) continue;  // his, perhaps, since they were read
+    const bool more = wait_for_changes(lock, user, until);
+    if (more) continue;
+    // None of those until now is his.
+    if (!stopping_) list.last = std::max(since, last_change_);
+    return list;
   }
 }
 
-void JobService::grown(uint64_t last_change) {
-  {
-    std::lock_guard lock(mutex_);
-    last_change_ = std::max(last_change_, last_change);
+bool JobService::wait_for_changes(std::unique_lock<std::mutex>& lock, const std::string& user,
+                                  std::chrono::steady_clock::time_point until) {
+  Watch& watch = watches_[user];
+  const uint64_t before = watch.times;
+  ++watch.waiting;
+  ++waiting_;
+  const bool woken =
+      watch.grown.wait_until(lock, until, [&] { return stopping_ || watch.times != before; });
+  --waiting_;
+  if (--watch.waiting == 0) watches_.erase(user);
+  return woken && !stopping_;
+}
+
+void JobService::grown(uint64_t last_change, const std::set<std::string>& users) {
+  std::lock_guard lock(mutex_);
+  last_change_ = std::max(last_change_, last_change);
+  for (auto& [user, watch] : watches_) {
+    if (!user.empty() && !users.contains(user)) continue;
+    ++watch.times;
+    watch.grown.notify_all();
   }
-  grown_.notify_all();
 }
 
 void JobService::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  grown_.notify_all();
+  std::lock_guard lock(mutex_);
+  stopping_ = true;
+  for (auto& [user, watch] : watches_) watch.grown.notify_all();
 }
 
 }  // namespace sublet::server

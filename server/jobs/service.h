@@ -5,9 +5,12 @@
 #ifndef SUBLET_SERVER_JOBS_SERVICE_H_
 #define SUBLET_SERVER_JOBS_SERVICE_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,8 +106,9 @@ class JobService {
   // The progress of the job's current attempt in ppm; -1: unknown.
   int32_t progress(const scheduling::JobRecord& job) const;
 
-  // There are new changes: wakes waiting calls. Called by the committer.
-  void grown(uint64_t last_change);
+  // There are new changes of these users' jobs: wakes the calls that wait for them. Called by the
+  // committer.
+  void grown(uint64_t last_change, const std::set<std::string>& users);
   void stop();
 
  private:
@@ -133,8 +137,18 @@ class JobService {
   const std::function<void()> may_submit_;
   const size_t most_controlled_;
 
+  // Calls that wait for one user's changes, or for everybody's.
+  struct Watch {
+    std::condition_variable grown;
+    uint64_t times = 0;  // that there were new ones
+    uint32_t waiting = 0;
+  };
+  // Waits for new ones. False: there are none, or the server stops.
+  bool wait_for_changes(std::unique_lock<std::mutex>& lock, const std::string& user,
+                        std::chrono::steady_clock::time_point until);
+
   std::mutex mutex_;
-  std::condition_variable grown_;
+  std::map<std::string, Watch> watches_;  // by user; "": everybody's
   uint64_t last_change_ = 0;
   uint32_t waiting_ = 0;
   bool stopping_ = false;

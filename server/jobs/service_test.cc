@@ -4,6 +4,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "server/services_testing.h"
@@ -36,6 +37,7 @@ class JobServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(others_see_states_only);
   CPPUNIT_TEST(the_nameless_submit_nothing);
   CPPUNIT_TEST(the_first_change_is_not_missed);
+  CPPUNIT_TEST(who_waits_is_woken_by_his_own_changes);
   CPPUNIT_TEST(what_no_machine_could_run_is_refused);
   CPPUNIT_TEST_SUITE_END();
 
@@ -489,6 +491,26 @@ class JobServiceTest : public testing::ServicesFixture {
     const Caller slot{61184, "uid61184", false, false};
     CPPUNIT_ASSERT_EQUAL(std::string("caller.nameless"),
                          code([&] { jobs_->submit(slot, random_bytes(16), "desk", job().spec); }));
+  }
+
+  // Whatever others' jobs do meanwhile.
+  void who_waits_is_woken_by_his_own_changes() {
+    const Caller bob{1001, "bob", false, true}, root{0, "root", true, true};
+    const uint64_t before = jobs_->changes_since(ann_, 0, 0).last;
+    const auto waits = [&](const Caller& who) {
+      return std::async(std::launch::async,
+                        [&, who] { return jobs_->changes_since(who, before, 10'000); });
+    };
+    auto of_ann = waits(ann_), of_anybody = waits(root);
+    const JobId first = jobs_->submit(bob, random_bytes(16), "desk", job().spec);
+    jobs_->grown(before + 1, {"bob"});
+    CPPUNIT_ASSERT_EQUAL(first, of_anybody.get().items.at(0).job);
+    const JobId second = jobs_->submit(ann_, random_bytes(16), "desk", job().spec);
+    jobs_->grown(before + 2, {"ann"});
+    const ChangeList list = of_ann.get();
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, list.items.size());
+    CPPUNIT_ASSERT_EQUAL(second, list.items[0].job);
+    CPPUNIT_ASSERT(jobs_->changes_since(bob, before + 1, 0).items.empty());
   }
 
   // By somebody who began to follow them before there was any.
