@@ -220,10 +220,18 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
 }
 
 void Server::answered(std::vector<scheduling::OrderAnswered> answers) {
+  // The jobs of the others wait for another machine.
+  const bool all_accepted = std::ranges::all_of(answers, [](const auto& one) {
+    return one.answer == scheduling::OrderAnswered::Answer::kAccepted;
+  });
+  const auto apply = [answers = std::move(answers)](Turn& turn) {
+    for (const auto& answer : answers) turn.apply(answer);
+  };
   try {
-    pipeline_->post([answers = std::move(answers)](Turn& turn) {
-      for (const auto& answer : answers) turn.apply(answer);
-    });
+    if (all_accepted)
+      pipeline_->post_with_next(apply);
+    else
+      pipeline_->post(apply);
   } catch (const Refusal& refusal) {
     // Stopping or overloaded: the lease decides, as after any lost reply.
     log(Severity::warning) << "a workstation's answer to an order was lost: " << refusal.message;

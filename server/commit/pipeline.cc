@@ -129,7 +129,8 @@ void Pipeline::stop() {
     if (work.done) work.done(false);
 }
 
-void Pipeline::enqueue(Work work) {
+void Pipeline::enqueue(Work work, int64_t due_ns) {
+  bool sooner = false;
   {
     std::lock_guard lock(mutex_);
     if (stopping_)
@@ -138,12 +139,18 @@ void Pipeline::enqueue(Work work) {
       throw unavailable("server.busy", "the server's queue is full",
                         "Try again in a moment, with fewer calls at a time.");
     queue_.push_back(std::move(work));
+    sooner = due_ns < due_ns_;
+    due_ns_ = std::min(due_ns_, due_ns);
   }
-  wake_.notify_one();
+  if (sooner) wake_.notify_one();
 }
 
 void Pipeline::post(std::function<void(Turn&)> work, std::function<void(bool)> done) {
   enqueue(Work{std::move(work), std::move(done)});
+}
+
+void Pipeline::post_with_next(std::function<void(Turn&)> work) {
+  enqueue(Work{std::move(work), {}}, clock_.boot_ns() + kMostDelayNs);
 }
 
 void Pipeline::perform(std::function<void(Turn&)> work) { perform(std::move(work), {}, false); }
@@ -214,6 +221,7 @@ std::vector<Pipeline::Work> Pipeline::next_group() {
     queue_.pop_front();
     if (alone) break;
   }
+  due_ns_ = queue_.empty() ? kNever : 0;
   return group;
 }
 
@@ -319,9 +327,14 @@ void Pipeline::loop() {
     {
       const Micros wait =
           broken_ ? kLongestSleep : std::clamp<Micros>(next_due() - present(), 0, kLongestSleep);
+      const int64_t until_ns = clock_.boot_ns() + wait * 1000;
       std::unique_lock lock(mutex_);
-      wake_.wait_for(lock, std::chrono::microseconds(wait),
-                     [this] { return stopping_ || !queue_.empty(); });
+      while (!stopping_) {
+        const int64_t left_ns = std::min(due_ns_, until_ns) - clock_.boot_ns();
+        if (left_ns <= 0) break;
+        const auto woken = wake_.wait_for(lock, std::chrono::nanoseconds(left_ns));
+        if (woken == std::cv_status::timeout) break;
+      }
       if (stopping_ && queue_.empty()) return;
     }
     run_once();

@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -103,6 +104,10 @@ class Pipeline {
   // The same as perform(), without waiting; `done` (may be empty) is called on the committer with
   // whether the work was committed.
   void post(std::function<void(Turn&)> work, std::function<void(bool)> done = {});
+  // The same; it is committed with what comes next, or after kMostDelayNs. For what nobody waits
+  // for.
+  void post_with_next(std::function<void(Turn&)> work);
+  static constexpr int64_t kMostDelayNs = 5'000'000;
 
   using Question = std::function<void(const scheduling::Pool&, Micros now)>;
   // Calls `question` on this thread with the brain as it is between two groups, and the present
@@ -128,11 +133,14 @@ class Pipeline {
     bool alone = false;
   };
 
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
   void load();
   void perform(std::function<void(Turn&)> work, std::function<void()> committed, bool alone);
   std::vector<Work> next_group();
   bool reload();
-  void enqueue(Work work);
+  // due_ns: until then it waits for others; CLOCK_BOOTTIME.
+  void enqueue(Work work, int64_t due_ns = 0);
   void run_group(std::vector<Work>& group);
   void apply_due(Turn& turn);
   void commit_group(std::vector<Work>& group);
@@ -173,8 +181,9 @@ class Pipeline {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Work> queue_;
-  uint64_t settled_ = 0;  // groups, whether their commit succeeded or not
-  uint64_t lost_ = 0;     // the newest of those whose commit failed
+  int64_t due_ns_ = kNever;  // when the first of it is due
+  uint64_t settled_ = 0;     // groups, whether their commit succeeded or not
+  uint64_t lost_ = 0;        // the newest of those whose commit failed
   std::condition_variable group_settled_;
   bool stopping_ = false;
   std::thread thread_;

@@ -73,6 +73,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(usage_decays_while_the_server_is_down);
   CPPUNIT_TEST(threads_wait_for_their_own_commit);
   CPPUNIT_TEST(a_stopping_pipeline_refuses);
+  CPPUNIT_TEST(what_nobody_waits_for_comes_in_its_turn);
   CPPUNIT_TEST(alone_in_its_transaction);
   CPPUNIT_TEST(a_question_does_not_wait_for_its_turn);
   CPPUNIT_TEST(an_answer_shows_only_what_is_committed);
@@ -192,6 +193,22 @@ class PipelineTest : public CppUnit::TestFixture {
       }
       CPPUNIT_ASSERT(was_asked);
     }
+  }
+
+  void what_nobody_waits_for_comes_in_its_turn() {
+    pipeline_->start();
+    std::vector<int> order;
+    std::promise<void> ran;
+    pipeline_->post_with_next([&](Turn&) {
+      order.push_back(1);
+      ran.set_value();
+    });
+    ran.get_future().wait();  // though nothing else comes
+    pipeline_->post_with_next([&](Turn&) { order.push_back(2); });
+    pipeline_->perform([&](Turn&) { order.push_back(3); });
+    pipeline_->post_with_next([&](Turn&) { order.push_back(4); });
+    pipeline_->stop();
+    CPPUNIT_ASSERT((order == std::vector<int>{1, 2, 3, 4}));
   }
 
   // Work before and after it has transactions of its own, and nothing that is due is added.
