@@ -6,6 +6,8 @@
 // stdin has one order per line, stdout one JSON object for each. Instants are seconds of
 // CLOCK_MONOTONIC. All jobs run `true` unless a program is given.
 //   submit PROGRAM [WORD...]      {"job", "asked", "answered"}
+//   through SECONDS               single jobs, one after the other, for so long: {"delays"},
+//                                 seconds from each call to the news that it is done
 //   remove JOB                    {}
 //   singles COUNT CALLERS         one job per call, CALLERS concurrent callers:
 //                                 {"seconds", "p50", "p99"}; percentiles of a call
@@ -78,6 +80,7 @@ class BenchCaller {
     std::string order;
     words >> order;
     if (order == "submit") return submit(words);
+    if (order == "through") return through(words);
     if (order == "remove") return remove(words);
     if (order == "singles") return singles(words);
     if (order == "batch") return batch(words);
@@ -113,6 +116,35 @@ class BenchCaller {
     const v1::JobId id = scheduler_->submit(request(), "bench", what);
     std::printf("{\"job\": %llu, \"asked\": %.9f, \"answered\": %.9f}\n",
                 static_cast<unsigned long long>(id), asked, now());
+  }
+
+  // Returns when the job is done; `since`: the last change that is known.
+  void await_end(v1::JobId job, v1::HistoryNumber* since) {
+    for (const double end = now() + kAwaitSeconds; now() < end;) {
+      const v1::ChangePage_var page = scheduler_->changes_since(*since, 10'000);
+      *since = page->last;
+      for (CORBA::ULong i = 0; i < page->items.length(); ++i) {
+        if (page->items[i].job != job) continue;
+        if (page->items[i].state == v1::JOB_DONE) return;
+        if (page->items[i].state == v1::JOB_FAILED) throw std::runtime_error("a job failed");
+      }
+    }
+    throw std::runtime_error("a job does not end");
+  }
+
+  void through(std::istream& words) {
+    double seconds = 0;
+    words >> seconds;
+    const v1::ChangePage_var begin = scheduler_->changes_since(0, 0);
+    v1::HistoryNumber since = begin->last;
+    std::string delays;
+    for (const double end = now() + seconds; now() < end || delays.empty();) {
+      const double asked = now();
+      const v1::JobId id = scheduler_->submit(request(), "bench", job("true"));
+      await_end(id, &since);
+      delays += (delays.empty() ? "" : ", ") + std::to_string(now() - asked);
+    }
+    std::printf("{\"delays\": [%s]}\n", delays.c_str());
   }
 
   void remove(std::istream& words) {

@@ -16,8 +16,8 @@ import sys
 import measure
 import harness
 
-NAMES = ["throughput", "latency", "submit", "dispatch", "decide", "machines", "restart", "idle", "owner",
-         "interference", "checkpoint", "transfer"]
+NAMES = ["throughput", "latency", "neighbours", "submit", "dispatch", "decide", "machines",
+         "restart", "idle", "owner", "interference", "checkpoint", "transfer"]
 
 
 def bench(name):

@@ -11,6 +11,7 @@ import unittest
 
 import decide
 import measure
+import neighbours
 import owner
 from idle import slots
 from owner import kinds
@@ -30,6 +31,9 @@ METRICS = {
                 "submit_to_answer_p99", "evicted_to_running_p50", "evicted_to_running_p99",
                 "owner_to_running_elsewhere_p50", "owner_to_running_elsewhere_p99",
                 "submit_to_running_beside_stopped_p50", "submit_to_running_beside_stopped_p99"],
+    "neighbours": [part + figure for part in neighbours.PARTS for figure in ("_p50", "_p99", "_max")] +
+                  [part + "_calls" for part in neighbours.PARTS
+                   if part not in ("alone", "stopped", "join")],
     "submit": ["bare_commits", "bare_rows_1000_a_commit", "singles_1_callers",
                "single_1_callers_p50", "single_1_callers_p99", "singles_8_callers",
                "single_8_callers_p50", "single_8_callers_p99", "batch_100_a_call",

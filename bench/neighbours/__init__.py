@@ -1,0 +1,122 @@
+"""Submit to done of one user's single jobs while another user, or other workstations, load the server.
+
+One workstation with one slot runs the jobs, one after the other. Beside them, in turn: nothing;
+240 connections that wait for changes; questions for why a job waits, in 8 threads; jobs appended
+to batches that are never committed; batches of 100,000 different jobs, committed and removed;
+counts, and lists, of 100,000 finished jobs in 8 threads; sixteen of seventeen workstations that
+do not answer; a thousand machines that join at once. As root the other user is `nobody`, else the
+same. The budget is the design's."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+
+import harness
+import latency
+import measure
+
+BUDGET = 0.05  # s, p99
+PARTS = ["alone", "watch", "why", "append", "commit", "count", "list", "stopped", "join"]
+SETS = ["log.level=warning", "server.max_connections_per_user=300"]
+
+
+def run(report, quick, only=PARTS):
+    missed = []
+    seconds, jobs = (0.5, 1000) if quick else (10, 100_000)
+    threads = {"watch": 10 if quick else 240, "append": 1, "commit": 1}
+    for part in [part for part in PARTS if part in only]:
+        beside = {"stopped": beside_stopped, "join": beside_joins}.get(part)
+        if beside is not None:
+            delays = beside(seconds, quick)
+        else:
+            delays = beside_user(report, part, threads.get(part, 8), jobs, seconds)
+        report.add_spread(part, delays, budget=1000 * BUDGET)
+        if measure.percentile(delays, 99) > BUDGET and not quick:
+            missed.append(part)
+    if missed:
+        raise measure.Missed("beyond the budget: " + ", ".join(missed))
+
+
+@contextlib.contextmanager
+def one_workstation():
+    with harness.Pool(SETS) as pool:
+        pool.start_server()
+        pool.client("curly").start()
+        pool.wait_machines(1)
+        with measure.Caller(pool) as caller:
+            caller.ask("through", 0.2)
+            yield pool, caller
+
+
+def beside_user(report, load, threads, jobs, seconds):
+    with one_workstation() as (pool, caller):
+        if load == "alone":
+            return caller.ask("through", seconds)["delays"]
+        if load in ("count", "list"):
+            with neighbour(pool, "finish", 1, jobs):
+                pass
+        with neighbour(pool, load, threads, jobs) as other:
+            before = time.monotonic()
+            delays = caller.ask("through", seconds)["delays"]
+            took = time.monotonic() - before
+        report.add(load + "_calls", other["calls"] / took, "calls/s")
+        return delays
+
+
+@contextlib.contextmanager
+def neighbour(pool, load, threads, jobs):
+    """Yields a dictionary that has the numbers of calls afterwards."""
+    folder = os.path.join(pool.folder, "links-" + load)
+    os.makedirs(folder)
+    os.chmod(folder, 0o777)
+    user = harness.AS_NOBODY if os.geteuid() == 0 else []
+    process = subprocess.Popen(
+        user + [pool.public(measure.program("neighbour")), pool.socket, folder, load, str(threads),
+                str(jobs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    told = {}
+    try:
+        said(process)
+        yield told
+        process.stdin.close()
+        told.update(said(process))
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def said(process):
+    line = process.stdout.readline()
+    if not line:
+        raise measure.Unmeasurable("bench-neighbour ended early")
+    return json.loads(line)
+
+
+# An order to each of them is under way meanwhile.
+def beside_stopped(seconds, _quick):
+    with harness.Pool(SETS) as pool:
+        pool.start_server()
+        deaf = [pool.client("deaf%d" % number).start() for number in range(latency.STOPPED)]
+        pool.client("curly").start()
+        pool.wait_machines(latency.STOPPED + 1)
+        with measure.Caller(pool) as caller, latency.stopped(deaf):
+            caller.ask("array", latency.STOPPED + 1)
+            harness.wait_for(lambda: latency.held_up(caller, 1), "orders without an answer")
+            return caller.ask("through", min(seconds, latency.HELD_UP))["delays"]
+
+
+def beside_joins(seconds, quick):
+    with one_workstation() as (pool, caller):
+        links = os.path.join(pool.folder, "m")
+        os.makedirs(links)
+        machines = subprocess.Popen(
+            [measure.program("machines"), pool.socket, links, str(10 if quick else 1000), "1"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        try:
+            return caller.ask("through", seconds)["delays"]
+        finally:
+            machines.kill()
+            machines.wait()
+            machines.stdin.close()
