@@ -16,7 +16,8 @@ namespace sublet::server {
 
 // What follows "select ... from", as one query or several that together find each row once.
 // Includes final jobs with a live attempt, and the newest attempt of each waiting job.
-std::vector<std::string> live_jobs();
+// mostly_live: most jobs are live, so that reading all takes less time than looking them up.
+std::vector<std::string> live_jobs(bool mostly_live = false);
 std::vector<std::string> live_attempts();
 std::vector<std::string> live_stops();
 std::vector<std::string> live_relations();

@@ -60,6 +60,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unneeded_files_are_found);
   CPPUNIT_TEST(a_content_is_dropped_without_reading_all_files);
   CPPUNIT_TEST(the_brain_is_loaded_without_reading_all_jobs);
+  CPPUNIT_TEST(live_jobs_are_loaded_however_many_are_live);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -491,6 +492,25 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_MESSAGE(plan, plan.find("files_content") != std::string::npos);
   }
 
+  void live_jobs_are_loaded_however_many_are_live() {
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    CPPUNIT_ASSERT(store.load(&damage).jobs.empty());
+    for (const JobId ended : {9, 7, 5, 4, 3, 2}) {
+      Changes changes;
+      for (JobId id = 1; id <= 10; ++id) {
+        changes.jobs[id] = job(id);
+        if (id <= ended && id > 1) changes.jobs[id].state = JobState::kDone;
+      }
+      store.commit(changes);
+      std::vector<JobId> expected = {1}, loaded;
+      for (JobId id = ended + 1; id <= 10; ++id) expected.push_back(id);
+      for (const auto& row : store.load(&damage).jobs) loaded.push_back(row.id);
+      CPPUNIT_ASSERT(loaded == expected);
+    }
+    CPPUNIT_ASSERT(damage.empty());
+  }
+
   // Otherwise a restart would take longer with every job that ever ended.
   void the_brain_is_loaded_without_reading_all_jobs() {
     SqlStore store(path());
@@ -505,6 +525,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
       for (size_t at = 0; (at = plan.find("SCAN ", at)) != std::string::npos; ++at)
         CPPUNIT_ASSERT_MESSAGE(plan, plan.find("_live", at) < plan.find('\n', at));
     }
+    // Unless most are live.
+    const std::string all = texts("explain query plan select * from " + live_jobs(true).front(), 3);
+    CPPUNIT_ASSERT_MESSAGE(all, all.find("SCAN jobs") != std::string::npos);
+    CPPUNIT_ASSERT_MESSAGE(all, all.find("INDEX") == std::string::npos);
     // The condition used to list unfinished jobs.
     const std::string plan = texts(
         "explain query plan select * from jobs where id >= 3 and id <= 9 and jobs.state not in (5, "
