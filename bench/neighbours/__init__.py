@@ -1,4 +1,4 @@
-"""Submit to done of one user's single jobs while another user, or other workstations, load the server.
+"""How soon one user's single jobs are done while others load the server.
 
 One workstation with one slot runs the jobs, one after the other. Beside them, in turn: nothing;
 240 connections that wait for changes; questions for why a job waits, in 8 threads; jobs appended
