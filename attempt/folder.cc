@@ -293,13 +293,6 @@ std::optional<AttemptExit> read_exit(const Files& files, const std::string& fold
   return read_one(files, folder + "/" SUBLET_EXIT_FILE, SUBLET_RECORD_MAX_BYTES, parse_exit, error);
 }
 
-SpawnedProcess start_shepherd(const std::string& program, const std::string& folder) {
-  SpawnOptions options;
-  options.folder = "/";
-  options.new_session = true;
-  return spawn({program, folder}, {}, options);
-}
-
 SpawnedProcess start_demoted(const std::string& shepherd_program, const AttemptOrder& order,
                              const std::vector<std::string>& command, int standard_input) {
   SpawnOptions options;

@@ -134,10 +134,6 @@ std::optional<AttemptRecord> read_record(const Files& files, const std::string& 
 std::optional<AttemptExit> read_exit(const Files& files, const std::string& folder,
                                      std::string* error);
 
-// Starts `program` (sublet-shepherd) for the folder, in its own session, so that it
-// outlives the caller. It must be reaped by the caller, or by init after the caller has
-// ended. Throws OsError.
-SpawnedProcess start_shepherd(const std::string& program, const std::string& folder);
 // Starts a program (its path and arguments) that works for an attempt, with the weight that jobs
 // have, below a process that ends when it does. SIGTERM to that one kills it. `order` names cgroups
 // that are made for it. standard_input: a descriptor, -1: this process's. Throws OsError.

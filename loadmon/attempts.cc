@@ -51,6 +51,18 @@ Attempt* Attempts::add(uint64_t job, uint32_t attempt, int64_t now) {
   return attempts_.back().get();
 }
 
+void Attempts::ended(Attempt* attempt) {
+  report(*attempt);
+  std::erase_if(attempts_, [&](const auto& known) { return known.get() == attempt; });
+}
+
+void Attempts::ended_before(pid_t shepherd, const Attempt* present) {
+  std::erase_if(attempts_, [&](const auto& known) {
+    return known.get() != present && !known->attended && !known->roots.empty() &&
+           known->roots.front() == shepherd;
+  });
+}
+
 void Attempts::ask(Attempt* attempt, const sublet_frame& frame, int64_t now, int64_t due) noexcept {
   const bool may_stay = frame.state == SUBLET_PRESENCE_ACTIVE &&
                         sublet_may_stay(static_cast<sublet_presence_reason>(frame.reason));
@@ -177,15 +189,17 @@ int64_t Attempts::due() const noexcept {
   return due;
 }
 
+void Attempts::report(Attempt& attempt) {
+  if (attempt.kill == Attempt::Kill::none || attempt.reported) return;
+  attempt.reported = true;
+  log(attempt.hold ? Severity::warning : Severity::error)
+      << "attempt " << attempt.job << "." << attempt.attempt
+      << (attempt.hold ? " killed: " : " must be killed, but its folder cannot be read: ")
+      << words(attempt.kill);
+}
+
 void Attempts::tidy(int64_t now) {
-  for (const auto& attempt : attempts_) {
-    if (attempt->kill == Attempt::Kill::none || attempt->reported) continue;
-    attempt->reported = true;
-    log(attempt->hold ? Severity::warning : Severity::error)
-        << "attempt " << attempt->job << "." << attempt->attempt
-        << (attempt->hold ? " killed: " : " must be killed, but its folder cannot be read: ")
-        << words(attempt->kill);
-  }
+  for (const auto& attempt : attempts_) report(*attempt);
   std::erase_if(attempts_, [](const auto& attempt) {
     return !attempt->attended && (attempt->ended || !attempt->hold || attempt->hold->gone());
   });

@@ -78,6 +78,12 @@ class Attempts {
   // Adds an attempt, unasked and without a hold, which may be set later.
   Attempt* add(uint64_t job, uint32_t attempt, int64_t now);
 
+  // It has ended, and its shepherd has said so: it is forgotten, with its hold, since what descends
+  // from the shepherd is soon another attempt's.
+  void ended(Attempt* attempt);
+  // The same of what that shepherd ran before this monitor knew it.
+  void ended_before(pid_t shepherd, const Attempt* present);
+
   // Sets its save deadline; effective even if it is leaving already.
   void set_save_deadline(Attempt* attempt, int64_t ms) noexcept;
 
@@ -113,6 +119,8 @@ class Attempts {
   void end(Attempt* attempt, Attempt::Kill why, int64_t now) noexcept;
   void check_leaving(Attempt* attempt, int64_t now) noexcept;
   void check_staying(Attempt* attempt, int64_t now) noexcept;
+  // Logs, once, that it was killed.
+  static void report(Attempt& attempt);
 
   std::vector<std::unique_ptr<Attempt>> attempts_;
 };

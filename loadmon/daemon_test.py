@@ -18,6 +18,7 @@ import time
 FORMAT = "<IHHQIIIIq4q"
 FIELDS = "magic kind reserved job attempt sequence state reason instant a0 a1 a2 a3".split()
 MAGIC, HELLO, PRESENCE, ACK, CAUSE = 0x314C4253, 1, 2, 3, 4
+ENDED = 33
 OWNER, OWNER_SENSE = 48, 51
 ACTIVE, AWAY = 1, 2
 CPU, LOAD, INPUT, SCRIPT, BLIND, RULE, WITHHELD = 1, 2, 3, 5, 6, 12, 13
@@ -331,6 +332,37 @@ def shepherd_lost():
         room.control("away")
         client.until(AWAY)
         assert "attempt 2." not in room.logged()
+
+
+def empty_slot():
+    """A shepherd whose attempt has ended is told nothing, until it runs another: that one is asked
+    to leave, and what runs in its name is not taken for the attempt before."""
+    with Room() as room:
+        room.start_with_control("away")
+        client, shepherd = room.connect(), room.connect(1, 1)
+        first = room.job(1)
+        shepherd.until(AWAY)
+        open(f"{room.attempts}/1.1/exit", "w").close()
+        shepherd.send(ENDED, 1)
+        shepherd.socket.settimeout(1)
+        try:
+            while True:
+                shepherd.next()  # what was under way
+        except TimeoutError:
+            pass
+        room.control("active")
+        client.until(ACTIVE)
+        room.control("away")
+        client.until(AWAY)
+        second = room.job(2, save_ms=3600_000)
+        shepherd.job = 2
+        shepherd.socket.settimeout(DEADLINE)
+        shepherd.send(HELLO, 1)
+        assert shepherd.next()["state"] == AWAY
+        room.control("active")
+        shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
+        # Attempt 1 has said that it ended, so nobody kills what looks like it.
+        assert first.poll() is None and second.poll() is None
 
 
 def unattended_job():
@@ -972,7 +1004,7 @@ def wrong_rules():
             assert done.returncode == 2 and complaint in done.stderr, done
 
 
-TESTS = [scripted_return, scripted_load, silent_shepherd, late_job,
+TESTS = [scripted_return, scripted_load, silent_shepherd, late_job, empty_slot,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
          many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner, unreaped_job,
          terminals, devices, mouse, flood_of_terminals, real_time, at_rest, rules, programs_of_jobs, wrong_rules]

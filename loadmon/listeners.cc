@@ -88,7 +88,7 @@ void Listeners::ask(Listener* listener, const sublet_frame& frame, int64_t now) 
 // sending fails, Attempts::enforce() acts afterwards, so that it does not delay others.
 void Listeners::evict(const sublet_frame& frame, int64_t now) noexcept {
   for (const auto& listener : listeners_) {
-    if (listener->role == Listener::Role::shepherd) ask(listener.get(), frame, now);
+    if (listener->attempt != nullptr) ask(listener.get(), frame, now);
   }
   for (const auto& listener : listeners_) {
     if (listener->role == Listener::Role::client) listener->full = !send(listener.get(), frame);
@@ -104,7 +104,7 @@ void Listeners::explain(const sublet_frame& cause) noexcept {
 void Listeners::tell(const sublet_frame& frame) noexcept {
   if (frame.state == SUBLET_PRESENCE_AWAY) attempts_->owner_away();
   for (const auto& listener : listeners_) {
-    if (listener->role == Listener::Role::none) continue;
+    if (listener->role == Listener::Role::none || has_empty_slot(*listener)) continue;
     if (listener->attempt != nullptr && frame.state != SUBLET_PRESENCE_AWAY)
       attempts_->reminded(listener->attempt);
     const bool full = !send(listener.get(), frame) && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -128,30 +128,49 @@ bool Listeners::read_one(Listener* listener) {
     close(listener);
     return false;
   }
-  const bool again = listener->role == Listener::Role::client && frame.job == 0;
+  const bool again = listener->role == Listener::Role::client
+                         ? frame.job == 0
+                         : has_empty_slot(*listener) && frame.job != 0;
   if (frame.kind == SUBLET_FRAME_HELLO && (listener->role == Listener::Role::none || again)) {
     hello(listener, frame);
+  } else if (frame.kind == SUBLET_FRAME_ENDED && listener->attempt != nullptr) {
+    ended(listener, frame);
   } else if (frame.kind == SUBLET_FRAME_ACK && listener->attempt != nullptr) {
     attempts_->acknowledged(listener->attempt, frame, hooks_.now());
   }
   return listener->fd.valid();
 }
 
-void Listeners::hello(Listener* listener, const sublet_frame& frame) {
-  if (frame.job == 0) {
-    listener->role = Listener::Role::client;
-  } else {
-    Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
-    if (attempt->attended) {
-      log(Severity::warning) << "process " << listener->pid << " claims attempt " << frame.job
-                             << "." << frame.attempt << ", which another connection has: refused";
-      close(listener);
-      return;
-    }
-    attempt->attended = true;
-    listener->attempt = attempt;
-    listener->role = Listener::Role::shepherd;
+// False if another connection has it.
+bool Listeners::take_attempt(Listener* listener, const sublet_frame& frame) {
+  Attempt* attempt = hooks_.find_attempt(frame.job, frame.attempt);
+  if (attempt->attended) {
+    log(Severity::warning) << "process " << listener->pid << " claims attempt " << frame.job << "."
+                           << frame.attempt << ", which another connection has: refused";
+    close(listener);
+    return false;
   }
+  attempt->attended = true;
+  attempts_->ended_before(listener->pid, attempt);
+  listener->attempt = attempt;
+  listener->role = Listener::Role::shepherd;
+  return true;
+}
+
+void Listeners::ended(Listener* listener, const sublet_frame& frame) {
+  Attempt* const attempt = listener->attempt;
+  if (attempt->job != frame.job || attempt->attempt != frame.attempt) return;
+  listener->attempt = nullptr;
+  listener->full = false;
+  attempts_->ended(attempt);
+  hooks_.changed();
+}
+
+void Listeners::hello(Listener* listener, const sublet_frame& frame) {
+  if (frame.job == 0)
+    listener->role = Listener::Role::client;
+  else if (!take_attempt(listener, frame))
+    return;
   listener->hello_by = 0;
   const sublet_frame state = hooks_.current();
   if (listener->attempt == nullptr || state.state == SUBLET_PRESENCE_AWAY) {
@@ -203,7 +222,7 @@ int64_t Listeners::due() const {
 
 bool Listeners::needs_heartbeat() const {
   return std::any_of(listeners_.begin(), listeners_.end(), [](const auto& listener) {
-    return listener->role == Listener::Role::shepherd || listener->full;
+    return listener->attempt != nullptr || listener->full;
   });
 }
 

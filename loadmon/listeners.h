@@ -22,7 +22,7 @@ struct Listener {
   UniqueFd fd;
   Role role = Role::none;
   pid_t pid = 0;
-  Attempt* attempt = nullptr;  // of a shepherd
+  Attempt* attempt = nullptr;  // of a shepherd; null: its slot is empty
   int64_t hello_by = 0;        // deadline for its HELLO; 0: received
   bool full = false;           // its socket was full at the last frame
 };
@@ -33,7 +33,7 @@ class Listeners {
     std::function<int64_t()> now;                              // CLOCK_BOOTTIME, ns
     std::function<sublet_frame()> current;                     // the current state, as a frame
     std::function<Attempt*(uint64_t, uint32_t)> find_attempt;  // never null
-    std::function<void(Attempt*)> shepherd_left;
+    std::function<void(Attempt*)> shepherd_left;               // without having said that it ended
     std::function<void()> changed;  // a connection was made or closed, or sent HELLO
   };
 
@@ -62,7 +62,7 @@ class Listeners {
   int64_t due() const;
 
   size_t count() const { return count_; }
-  // True if there is a shepherd, or a listener that missed a frame.
+  // True if a shepherd runs an attempt, or a listener missed a frame.
   bool needs_heartbeat() const;
   // The processes of the clients and shepherds.
   std::vector<pid_t> pids() const;
@@ -71,6 +71,11 @@ class Listeners {
   // Reads one frame. False if there is none, or if the connection was closed.
   bool read_one(Listener* listener);
   void hello(Listener* listener, const sublet_frame& frame);
+  bool take_attempt(Listener* listener, const sublet_frame& frame);
+  void ended(Listener* listener, const sublet_frame& frame);
+  static bool has_empty_slot(const Listener& listener) {
+    return listener.role == Listener::Role::shepherd && listener.attempt == nullptr;
+  }
   void close(Listener* listener);
   bool send(Listener* listener, const sublet_frame& frame) noexcept;
   void ask(Listener* listener, const sublet_frame& frame, int64_t now) noexcept;

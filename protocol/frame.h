@@ -6,12 +6,14 @@
  * (docs/architecture.md, "The owner first"). All integers are in host byte order:
  * a frame never leaves the machine. Instants are nanoseconds of CLOCK_BOOTTIME.
  *
- * Four sockets use it:
+ * Five sockets use it:
  *   MONITOR  monitor.sock, the Load Monitor listens; the client and every shepherd
  *            connect and stay connected. A lost connection, or silence longer than
  *            SUBLET_MONITOR_SILENCE_NS, means that the owner must be assumed back.
- *   CONTROL  attempts/<job>.<attempt>/control, the shepherd listens; the client
- *            connects, and connects again after it was restarted.
+ *   SLOT     descriptor 3 of a slot's shepherd, one of a pair: the client sends RUN.
+ *   CONTROL  of one attempt: one of a pair, which comes with RUN; and
+ *            attempts/<job>.<attempt>/control, where the shepherd listens and a client
+ *            connects that was restarted.
  *   OWNER    owner.sock, the Load Monitor listens; everybody at this machine who is
  *            not a job may connect, to say or ask whether jobs may run (`sublet owner`).
  *   AGENT    agent.sock, the Load Monitor listens; the sublet-agent of each desktop
@@ -28,7 +30,7 @@
 
 #define SUBLET_FRAME_MAGIC 0x314c4253u /* "SBL1" */
 
-/* While any shepherd is connected the monitor sends a frame at least this often ... */
+/* While any shepherd runs an attempt the monitor sends a frame at least this often ... */
 #define SUBLET_MONITOR_BEAT_NS 250000000ll
 /* ... and a listener that has received nothing for this long evicts. */
 #ifndef SUBLET_MONITOR_SILENCE_NS /* longer with sanitizers: cmake/options.cmake */
@@ -52,7 +54,8 @@
 
 enum sublet_frame_kind {
   /* any -> monitor, first frame after connecting; answered with PRESENCE. job and attempt
-   * are 0 for the client, which may send it again. arg[0]: the sender's pid. */
+   * are 0 for the client, which may send it again; so may a shepherd for its next attempt, after
+   * ENDED. arg[0]: the sender's pid. */
   SUBLET_FRAME_HELLO = 1,
   /* monitor -> all. state: enum sublet_presence; reason: enum sublet_presence_reason;
    * instant: when the monitor saw the change (or took the sample);
@@ -82,6 +85,9 @@ enum sublet_frame_kind {
   SUBLET_FRAME_KILL = 18,
   /* Answer with STATUS; sequence is echoed. Also the client's liveness test. */
   SUBLET_FRAME_QUERY = 20,
+  /* On SLOT: run this attempt, whose order is in its folder. With it comes a descriptor, the
+   * shepherd's end of CONTROL, which it closes when it has done with the attempt. */
+  SUBLET_FRAME_RUN = 21,
 
   /* shepherd -> client */
   /* state: enum sublet_shepherd_state; reason: why it leaves, if it does;
@@ -89,7 +95,8 @@ enum sublet_frame_kind {
    * checkpoint generation; arg[3]: progress in parts per million or -1.
    * Sent on QUERY, and unasked when the state or the generation changes. */
   SUBLET_FRAME_STATUS = 32,
-  /* The exit record is on disk; the shepherd ends after this frame. */
+  /* The exit record is on disk. Also to the monitor, which sends nothing more until the next
+   * HELLO. */
   SUBLET_FRAME_ENDED = 33,
 
   /* owner -> monitor; one for each connection. state: enum sublet_owner_word; arg[0]: of

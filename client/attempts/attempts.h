@@ -82,7 +82,7 @@ class Attempts {
     WorkPtr work;
     protocol::AttemptMachine machine;
     Tenancy* tenancy = nullptr;
-    pid_t shepherd = 0;  // our child; 0: adopted, not started, or reaped
+    pid_t shepherd = 0;  // our child, its slot's; 0: adopted, not started, or reaped
     int64_t connect_due_ns = kNever;
     int64_t connect_pause_ns = 0;
     int connects = 0;
@@ -123,7 +123,7 @@ class Attempts {
 
   void on_staged(const WorkPtr& work);
   void on_staging_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
-  void on_started(const WorkPtr& work, pid_t pid);
+  void on_started(const WorkPtr& work, const GivenAttempt& given);
   void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void on_cleared(const WorkPtr& work);
   void on_checkpoint_done(const WorkPtr& work, uint64_t generation);

@@ -18,8 +18,8 @@ TaskEvents Attempts::events() {
   e.staging_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
     loop_.post([=, this] { on_staging_failed(work, end, reason); });
   };
-  e.shepherd_started = [this](const WorkPtr& work, pid_t pid) {
-    loop_.post([=, this] { on_started(work, pid); });
+  e.shepherd_started = [this](const WorkPtr& work, const GivenAttempt& given) {
+    loop_.post([=, this] { on_started(work, given); });
   };
   e.shepherd_failed = [this](const WorkPtr& work, EndCode end, const std::string& reason) {
     loop_.post([=, this] { on_start_failed(work, end, reason); });
@@ -50,12 +50,13 @@ void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::st
         left ? why_left(*entry) : reason);
 }
 
-void Attempts::on_started(const WorkPtr& work, pid_t pid) {
-  Entry* entry = find(work);
-  if (entry == nullptr) return child_started(pid);
-  entry->shepherd = pid;
-  apply(*entry, entry->machine.shepherd_started());
-  child_started(pid);
+void Attempts::on_started(const WorkPtr& work, const GivenAttempt& given) {
+  if (Entry* entry = find(work)) {
+    entry->shepherd = given.shepherd;
+    apply(*entry, entry->machine.shepherd_started());
+    if (entry->tenancy) connected(*entry, std::move(*given.control), system_clock().boot_ns());
+  }
+  if (given.is_new) child_started(given.shepherd);
 }
 
 void Attempts::on_start_failed(const WorkPtr& work, EndCode end, const std::string& reason) {

@@ -64,6 +64,7 @@ AttemptTasks::AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls
       cache_(cache),
       settings_(settings),
       shepherd_program_(std::move(shepherd_program)),
+      shepherds_(shepherd_program_, desk.state_folder()),
       mover_settings_{std::move(mover_command), shepherd_program_, settings.cgroups},
       events_(std::move(events)),
       evictions_(files, desk.state_folder()) {}
@@ -200,13 +201,13 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 
 void AttemptTasks::do_start(const WorkPtr& work) {
   settings_.cgroups.hold_controllers();
-  pid_t pid = 0;
+  GivenAttempt given;
   try {
     AttemptOrder order =
         make_order(*work, settings_, files_.free_bytes(work->folder), server_.address());
     if (!desk_.may_be_lifted(work->assignment->name.job)) order.cpu_allowance_ms = 0;
     write_order(files_, work->folder, order);
-    pid = start_shepherd(shepherd_program_, work->folder).id.pid;
+    given = shepherds_.run(work->assignment->slot, work->assignment->name);
   } catch (const OsError& error) {
     std::string reason = std::string("It could not be started: ") + error.what();
     // An order that is too long or that a shepherd would reject is the job's fault.
@@ -214,7 +215,7 @@ void AttemptTasks::do_start(const WorkPtr& work) {
     if (!own) desk_.machine_failed(reason);
     return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
   }
-  events_.shepherd_started(work, pid);
+  events_.shepherd_started(work, given);
 }
 
 void AttemptTasks::note_health(const WorkPtr& work) {

@@ -16,6 +16,7 @@
 #include "client/attempts/eviction_notes.h"
 #include "client/attempts/order_desk.h"
 #include "client/attempts/reporter.h"
+#include "client/attempts/slot_shepherds.h"
 #include "client/attempts/work.h"
 #include "client/mover/mover.h"
 #include "client/staging/pace.h"
@@ -31,7 +32,7 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 struct TaskEvents {
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
-  std::function<void(const WorkPtr&, pid_t)> shepherd_started;
+  std::function<void(const WorkPtr&, const GivenAttempt&)> shepherd_started;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> shepherd_failed;
   // kKillTenant and kRecordEnd are done, as far as they were asked for.
   std::function<void(const WorkPtr&)> cleared;
@@ -131,6 +132,7 @@ class AttemptTasks {
   InputCache& cache_;
   const JobSettings settings_;
   const std::string shepherd_program_;
+  SlotShepherds shepherds_;
   const MoverSettings mover_settings_;
   const TaskEvents events_;
   EvictionNotes evictions_;

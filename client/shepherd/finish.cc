@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "client/shepherd/shepherd.h"
+#include "client/shepherd/slot.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
@@ -25,7 +26,7 @@ int64_t clamp(uint64_t number) {
 void Shepherd::fill_outcome(sublet_exit* end) const {
   end->job = order_.job;
   end->attempt = order_.attempt;
-  end->boot_id = boot_id_.text;
+  end->boot_id = slot_.boot_id().text;
   end->step = failure_.step;
   end->place = failure_.place;
   end->reason = machine_.reason();
@@ -140,6 +141,17 @@ bool Shepherd::write_exit(const sublet_exit& end) {
   return size <= sizeof out_ && write_atomically(folder_, SUBLET_EXIT_FILE, out_, size, true);
 }
 
+int Shepherd::conclude(const sublet_exit& end) {
+  const bool written = write_exit(end);
+  if (written) {
+    const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
+    control_.send_all(ended);
+    send_frame(slot_.monitor(), ended);
+  }
+  weight_.remove();
+  return written ? kDone : kNoRecord;
+}
+
 int Shepherd::finish() {
   output_.finish();
   // The child's end may have been noticed before its failure report was read.
@@ -157,10 +169,7 @@ int Shepherd::finish() {
   end.bound = bound_of(end.limit);
   // Before writing the record: after that the client may give the user id to another job.
   if (geteuid() == 0 && order_.uid > 0) temporary_folders_.sweep(order_.uid);
-  bool written = write_exit(end);
-  if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
-  weight_.remove();
-  return written ? kDone : kNoRecord;
+  return conclude(end);
 }
 
 int Shepherd::end_before_start(const char* step, int error) {
@@ -183,10 +192,7 @@ int Shepherd::end_before_start(const char* step, int error) {
     end.outcome = SUBLET_OUTCOME_UNSTARTED;
     end.reason = SUBLET_LEAVE_BLIND;
   }
-  bool written = write_exit(end);
-  if (written) control_.send_all(new_frame(SUBLET_FRAME_ENDED));
-  weight_.remove();
-  return written ? kDone : kNoRecord;
+  return conclude(end);
 }
 
 }  // namespace sublet::shepherd

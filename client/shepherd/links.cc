@@ -37,6 +37,31 @@ Received receive_frame(int socket, sublet_frame* frame) {
   }
 }
 
+Received receive_order(int socket, sublet_frame* frame, int* descriptor) {
+  for (;;) {
+    struct iovec bytes = {frame, sizeof *frame};
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof *descriptor)];
+    struct msghdr message = {};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    const ssize_t count = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count == 0) return Received::lost;
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno == EAGAIN ? Received::nothing : Received::lost;
+    const cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    if (!rights || rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS ||
+        rights->cmsg_len != CMSG_LEN(sizeof *descriptor))
+      continue;
+    memcpy(descriptor, CMSG_DATA(rights), sizeof *descriptor);
+    if (count == static_cast<ssize_t>(sizeof *frame) && frame->magic == SUBLET_FRAME_MAGIC &&
+        frame->kind == SUBLET_FRAME_RUN)
+      return Received::frame;
+    close(*descriptor);
+  }
+}
+
 bool send_frame(int socket, const sublet_frame& frame) {
   return socket >= 0 && send(socket, &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                             static_cast<ssize_t>(sizeof frame);
@@ -86,6 +111,10 @@ void Control::accept() {
     close(fd);
     return;
   }
+  add(fd);
+}
+
+void Control::add(int fd) {
   for (int& connection : connections_) {
     if (connection >= 0) continue;
     connection = fd;

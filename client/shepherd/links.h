@@ -1,5 +1,5 @@
-// The shepherd's two sockets: the connection to the monitor, which reports the owner's
-// presence, and `control`, for requests of the client. Frames only (protocol/frame.h);
+// The shepherd's sockets: the connection to the monitor, which reports the owner's presence, the
+// link to the client, and `control`, for the client's requests. Frames only (protocol/frame.h);
 // nothing here blocks after connect().
 #ifndef SUBLET_CLIENT_SHEPHERD_LINKS_H_
 #define SUBLET_CLIENT_SHEPHERD_LINKS_H_
@@ -14,6 +14,8 @@ enum class Received { frame, nothing, lost };
 
 // Receives the next frame; skips anything else.
 Received receive_frame(int socket, sublet_frame* frame);
+// The same of the next RUN and the descriptor that comes with it. Skips those without one.
+Received receive_order(int socket, sublet_frame* frame, int* descriptor);
 bool send_frame(int socket, const sublet_frame& frame);
 // Whether, according to the kernel, the peer is root or has our account.
 bool trusted_peer(int socket);
@@ -22,12 +24,14 @@ bool trusted_peer(int socket);
 // longer than SUBLET_MONITOR_SILENCE_NS.
 int connect_monitor(const char* path);
 
-// Listens on `control` in the current folder. Holds several connections: a restarted
-// client may connect again before its old connection is seen to be closed.
+// The connection that the client made with its order; and, for a client that was restarted, those
+// made to `control` in the current folder. It may connect before its old connection is seen to be
+// closed.
 class Control {
  public:
   static constexpr int kConnections = 4;
 
+  void add(int connection);
   bool listen();
   int listener() const { return listener_; }
   int connection(int i) const { return connections_[i]; }

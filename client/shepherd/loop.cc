@@ -14,6 +14,7 @@
 #include <initializer_list>
 
 #include "client/shepherd/shepherd.h"
+#include "client/shepherd/slot.h"
 
 namespace sublet::shepherd {
 namespace {
@@ -179,12 +180,11 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
 void Shepherd::read_monitor() {
   sublet_frame frame;
   for (;;) {
-    Received received = receive_frame(monitor_, &frame);
+    Received received = receive_frame(slot_.monitor(), &frame);
     if (received == Received::nothing) return;
     int64_t now = boot_now();
     if (received == Received::lost) {
-      close(monitor_);
-      monitor_ = -1;
+      slot_.lose_monitor();
       act(machine_.monitor_lost(now), now);
       return;
     }
@@ -193,7 +193,7 @@ void Shepherd::read_monitor() {
     const bool suspended = ran && !machine_.runs();
     if (suspended || machine_.leave_detected_ns() != steps_.sensed) sensed_ = frame.reason;
     act(actions, now);
-    answer(monitor_, frame, actions);
+    answer(slot_.monitor(), frame, actions);
   }
 }
 
@@ -229,9 +229,10 @@ void Shepherd::read_launch() {
 
 void Shepherd::read_signals() {
   struct signalfd_siginfo info;
-  while (read(signals_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+  while (read(slot_.signals(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGCHLD) continue;
     // A service manager or administrator who ends the shepherd wants the job to leave.
+    slot_.stop();
     sublet_frame leave = {};
     leave.kind = SUBLET_FRAME_VACATE;
     leave.reason = SUBLET_LEAVE_DRAIN;
@@ -305,7 +306,7 @@ void Shepherd::look_at_status() {
 void Shepherd::measure() {
   const bool by_cgroup = bounds_.counts_memory() && bounds_.counts_processes();
   const int64_t most = has_own_account() ? INT64_MAX : sublet_process_limit(&order_);
-  if (!by_cgroup && !processes_.measure(monitor_, most, &use_)) return;
+  if (!by_cgroup && !processes_.measure(slot_.monitor(), most, &use_)) return;
   counts_over_ = !bounds_.counts_processes() && use_.threads > most ? counts_over_ + 1 : 0;
   if (bounds_.counts_memory()) use_.memory_bytes = bounds_.memory_used();
   give_room();
@@ -340,7 +341,7 @@ void Shepherd::check_limits(int64_t now) {
   const int64_t memory = sublet_memory_limit(&order_);
   if (bounds_.counts_memory() ? bounds_.memory_ran_out()
                               : memory > 0 && use_.memory_bytes > memory &&
-                                    processes_.proportional_bytes(monitor_) > memory)
+                                    processes_.proportional_bytes(slot_.monitor()) > memory)
     limit_ = SUBLET_LIMIT_MEMORY;
   if (has_too_many_processes()) limit_ = SUBLET_LIMIT_PROCESSES;
   if (limit_ != SUBLET_LIMIT_NONE) act(machine_.over_limit(now), now);
@@ -348,7 +349,7 @@ void Shepherd::check_limits(int64_t now) {
 
 void Shepherd::look_for_handlers(int64_t now) {
   // If the monitor interrupts it, it is repeated at the next event.
-  if (!processes_.anyone_handles(SIGTERM, launch_.pid(), monitor_, &handler_found_)) return;
+  if (!processes_.anyone_handles(SIGTERM, launch_.pid(), slot_.monitor(), &handler_found_)) return;
   look_interval_ns_ = std::min(2 * look_interval_ns_, kRefreshNs);
   next_look_ns_ = now + look_interval_ns_;
 }
@@ -405,7 +406,7 @@ void Shepherd::set_timer() {
     when.it_value.tv_sec = next / 1000000000;
     when.it_value.tv_nsec = next % 1000000000;
   }
-  timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
+  timerfd_settime(slot_.timer(), TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
 void Shepherd::wait_for_news(pollfd* fds, int count) {
@@ -413,15 +414,15 @@ void Shepherd::wait_for_news(pollfd* fds, int count) {
   while (poll(fds, static_cast<nfds_t>(count), more_to_reap_ ? 0 : -1) < 0 && errno == EINTR) {
   }
   uint64_t ticks;
-  if (fds[1].revents && read(timer_, &ticks, sizeof ticks) > 0) timer_set_ns_ = -1;
+  if (fds[1].revents && read(slot_.timer(), &ticks, sizeof ticks) > 0) timer_set_ns_ = -1;
 }
 
 void Shepherd::loop() {
   while (!all_gone_) {
     pollfd fds[8 + Control::kConnections] = {};
     int count = 0;
-    for (int fd : {monitor_, timer_, signals_, launch_.poll_fd(), control_.listener(),
-                   output_.poll_fd(0), output_.poll_fd(1)})
+    for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), launch_.poll_fd(),
+                   control_.listener(), output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
     fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
     for (int i = 0; i < Control::kConnections; ++i)

@@ -1,6 +1,6 @@
-// sublet-shepherd ATTEMPT_FOLDER: runs one attempt (docs/shepherd.md). Started by the
-// executing client, but keeps running if that exits. Links only the C library. With --demoted it
-// runs a program of the client's that works for a job.
+// sublet-shepherd --slot STATE_FOLDER: runs the attempts of one slot (docs/shepherd.md). Started by
+// the executing client; if that exits, an attempt that runs goes on. Links only the C library. With
+// --demoted it runs a program of the client's that works for a job.
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,11 +8,7 @@
 
 #include "client/shepherd/demoted.h"
 #include "client/shepherd/shepherd.h"
-
-namespace {
-// Static, because zero pages take no memory until they are used.
-sublet::shepherd::Shepherd shepherd;
-}  // namespace
+#include "client/shepherd/slot.h"
 
 #ifdef __SANITIZE_ADDRESS__
 // At exit, the leak checker starts a child, which looks like a process of the job and
@@ -28,21 +24,16 @@ int main(int argc, char** argv) {
   }
   if (argc >= 5 && strcmp(argv[1], "--demoted") == 0)
     return sublet::shepherd::run_demoted(argv[2], argv[3], argv + 4);
-  if (argc != 2 || argv[1][0] == '-') {
+  if (argc != 3 || strcmp(argv[1], "--slot") != 0) {
     fprintf(stderr,
-            "usage: sublet-shepherd ATTEMPT_FOLDER | --version\n"
+            "usage: sublet-shepherd --slot STATE_FOLDER | --version\n"
             "       sublet-shepherd --demoted UNIFIED_CGROUP CPU_CGROUP PROGRAM ARGUMENT...\n"
-            "Runs the attempt that the folder's `order` describes. Started by sublet-client.\n");
+            "Runs the attempts that sublet-client names. Started by sublet-client.\n");
     return sublet::shepherd::Shepherd::kUsage;
   }
-  if (chdir(argv[1]) != 0) {
-    perror(argv[1]);
-    return sublet::shepherd::Shepherd::kBadOrder;
-  }
   // Otherwise the first files opened would take the numbers of closed standard streams.
-  int null;
-  while ((null = open("/dev/null", O_RDWR)) >= 0 && null <= 2) {
-  }
-  if (null > 2) close(null);
-  return shepherd.run();
+  while (fcntl(0, F_GETFD) < 0 || fcntl(1, F_GETFD) < 0 || fcntl(2, F_GETFD) < 0)
+    if (open("/dev/null", O_RDWR) < 0) return sublet::shepherd::Shepherd::kUsage;
+  sublet::shepherd::Slot slot;
+  return slot.run(argv[2]);
 }

@@ -522,17 +522,12 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     AttemptOrder order = rig.order({"wait"});
     std::string folder = rig.start(order);
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
-    SpawnedProcess twin = start_shepherd(SUBLET_SHEPHERD, folder);
-    int status = -1;
-    CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
-    CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
+    CPPUNIT_ASSERT_EQUAL(73, rig.wait_for(rig.start_shepherd(order)));
     CPPUNIT_ASSERT(attempt_locked(folder));
     // Nor after the order has been rewritten and the record is gone.
     CPPUNIT_ASSERT(rename((folder + "/record").c_str(), (folder + "/record.old").c_str()) == 0);
     write_order(system_files(), folder, order);
-    twin = start_shepherd(SUBLET_SHEPHERD, folder);
-    CPPUNIT_ASSERT(waitpid(twin.id.pid, &status, 0) == twin.id.pid);
-    CPPUNIT_ASSERT_EQUAL(73, WEXITSTATUS(status));
+    CPPUNIT_ASSERT_EQUAL(73, rig.wait_for(rig.start_shepherd(order)));
     rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
     rig.finish(folder);
     CPPUNIT_ASSERT(!attempt_locked(folder));
@@ -547,10 +542,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     make_attempt_folder(system_files(), folder, -1, -1);
     for (const char* text : {"", "rubbish", "sublet-order 1\nend\n"}) {
       system_files().write_atomic(folder + "/order", text);
-      SpawnedProcess shepherd = start_shepherd(SUBLET_SHEPHERD, folder);
-      int status = -1;
-      CPPUNIT_ASSERT(waitpid(shepherd.id.pid, &status, 0) == shepherd.id.pid);
-      CPPUNIT_ASSERT_EQUAL(65, WEXITSTATUS(status));
+      CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(rig.start_shepherd(order)));
     }
   }
 

@@ -1,6 +1,7 @@
 // One attempt from its order to its exit record: the loop around the pure state machine
 // of protocol/shepherd.h. After the program has started, nothing on the path from a
-// frame of the monitor to the end of the job allocates, logs, syncs or waits for a disk.
+// frame of the monitor to the end of the job allocates, logs, syncs or waits for a disk. What it
+// opens is closed by the slot, and what it leaves uninitialised is set by its first phase.
 #ifndef SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
 #define SUBLET_CLIENT_SHEPHERD_SHEPHERD_H_
 
@@ -16,20 +17,23 @@
 #include "client/shepherd/launch.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/output.h"
-#include "client/shepherd/system.h"
 #include "client/shepherd/walls/places.h"
 #include "client/shepherd/weight.h"
 #include "protocol/shepherd.h"
 
 namespace sublet::shepherd {
 
+class Slot;
+
 class Shepherd {
  public:
-  // Runs the attempt of the current folder; returns the exit status.
-  int run();
+  explicit Shepherd(Slot& slot) : slot_(slot) {}
+  // Runs the attempt of the current folder, which is the one that the client asked for; returns
+  // the exit status. `connection`: its control connection.
+  int run(const sublet_frame& asked, int connection);
 
   // Exit statuses.
-  static constexpr int kDone = 0;  // the exit record is written
+  static constexpr int kDone = 0;  // the exit record is written, or there was nothing to run
   static constexpr int kUsage = 64;
   static constexpr int kBadOrder = 65;  // the order is missing or invalid
   static constexpr int kRefused = 73;   // this attempt was started before
@@ -37,10 +41,9 @@ class Shepherd {
 
  private:
   // Start. Each returns null, or the step that failed, with errno.
-  const char* load_order();
+  const char* load_order(const sublet_frame& asked);
   const char* prepare();
   const char* make_status_page();
-  const char* prepare_signals();
   bool watch_traffic();
   const char* start_process();
   const char* write_record();
@@ -80,6 +83,7 @@ class Shepherd {
   // The end.
   int finish();
   int end_before_start(const char* step, int error);
+  int conclude(const sublet_exit& end);
   void fill_outcome(sublet_exit* end) const;
   int64_t limit_of_its_death(const sublet_exit& end) const;
   int64_t bound_of(int64_t limit) const;
@@ -88,6 +92,7 @@ class Shepherd {
   void fill_steps(sublet_exit* end) const;
   bool write_exit(const sublet_exit& end);
 
+  Slot& slot_;
   sublet_order order_;
   protocol::ShepherdMachine machine_{protocol::ShepherdTerms{}, 0};
   AttemptProcesses processes_;
@@ -99,12 +104,8 @@ class Shepherd {
   TemporaryFolders temporary_folders_;
   LaunchFailure failure_ = {};
   Control control_;
-  BootId boot_id_;
   int folder_ = -1;
   int status_ = -1;
-  int monitor_ = -1;
-  int signals_ = -1;
-  int timer_ = -1;
   int64_t timer_set_ns_ = -1;
 
   bool main_gone_ = false;

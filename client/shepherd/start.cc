@@ -1,21 +1,15 @@
 // The shepherd's first phase: from the order to a child that waits for go().
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "attempt/disk_priority.h"
-#include "base/real_time.h"
 #include "client/shepherd/shepherd.h"
+#include "client/shepherd/slot.h"
 
 namespace sublet::shepherd {
 namespace {
@@ -39,7 +33,7 @@ bool lock(int fd) {
 
 }  // namespace
 
-const char* Shepherd::load_order() {
+const char* Shepherd::load_order(const sublet_frame& asked) {
   folder_ = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "cannot open the folder";
   // A second shepherd for this folder fails here. The folder is locked and not the order,
@@ -51,7 +45,10 @@ const char* Shepherd::load_order() {
   const char* wrong =
       sublet_format_parse(&sublet_order_format, text_, static_cast<size_t>(size), &order_, &line);
   errno = EINVAL;
-  return wrong;
+  if (wrong) return wrong;
+  const bool asked_for = static_cast<uint64_t>(order_.job) == asked.job &&
+                         static_cast<uint64_t>(order_.attempt) == asked.attempt;
+  return asked_for ? nullptr : "it is that of another attempt";
 }
 
 bool Shepherd::add_environment() {
@@ -80,19 +77,6 @@ const char* Shepherd::make_status_page() {
   return nullptr;
 }
 
-const char* Shepherd::prepare_signals() {
-  sigset_t handled;
-  sigemptyset(&handled);
-  sigaddset(&handled, SIGCHLD);
-  sigaddset(&handled, SIGTERM);
-  sigaddset(&handled, SIGINT);
-  sigaddset(&handled, SIGHUP);
-  if (sigprocmask(SIG_BLOCK, &handled, nullptr) != 0) return "signals";
-  signals_ = signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC);
-  timer_ = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-  return signals_ >= 0 && timer_ >= 0 ? nullptr : "signals";
-}
-
 // Before the first process of the job: only sockets made from then on count. False with errno: it
 // could do what it may not.
 bool Shepherd::watch_traffic() {
@@ -105,23 +89,13 @@ bool Shepherd::watch_traffic() {
 }
 
 const char* Shepherd::prepare() {
-  if (strcmp(order_.boot_id, boot_id_.text) != 0) {
+  if (strcmp(order_.boot_id, slot_.boot_id().text) != 0) {
     errno = ESTALE;  // its lease is a time of another boot
     return "boot_id";
   }
-  // Orphaned processes become our children, so that "no child left" means "no process
-  // left".
-  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return "subreaper";
-  // Pages stay in memory once used: an eviction under memory pressure must not wait for
-  // the disk. It does no harm if this is not permitted.
-  mlockall(MCL_CURRENT | MCL_ONFAULT);
-  // Nor for the owner's busy programs, or the disk priority of the thread that started us.
-  become_real_time(0);
-  set_disk_priority(0, DiskPriority::kNormal);
   if (!add_environment()) return "environment";
   if (!control_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
-  if (const char* failed = prepare_signals()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;
   if (const char* failed = bounds_.set(order_)) return failed;
@@ -135,7 +109,7 @@ const char* Shepherd::write_record() {
   sublet_record record = {};
   record.job = order_.job;
   record.attempt = order_.attempt;
-  record.boot_id = boot_id_.text;
+  record.boot_id = slot_.boot_id().text;
   record.shepherd_pid = getpid();
   record.shepherd_start = start_time_of(getpid());
   record.job_pid = record.session = launch_.pid();
@@ -155,10 +129,9 @@ const char* Shepherd::write_record() {
 }
 
 const char* Shepherd::start_process() {
-  monitor_ = connect_monitor(order_.monitor);
   sublet_frame hello = new_frame(SUBLET_FRAME_HELLO);
   hello.arg[0] = getpid();
-  if (!send_frame(monitor_, hello)) return "monitor";
+  if (!slot_.meet_monitor(order_.monitor, hello)) return "monitor";
   temporary_folders_.note();
   if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) {
     memcpy(failure_.place, launch_.place(), sizeof failure_.place);
@@ -178,8 +151,9 @@ void Shepherd::identify() {
   processes_.set(identity);
 }
 
-int Shepherd::run() {
-  const char* failed = load_order();
+int Shepherd::run(const sublet_frame& asked, int connection) {
+  control_.add(connection);
+  const char* failed = load_order(asked);
   if (failed) {
     int error = errno;
     fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", cwd_, SUBLET_ORDER_FILE, failed,

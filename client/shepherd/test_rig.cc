@@ -96,18 +96,20 @@ void FakeMonitor::run() {
     std::lock_guard lock(mutex_);
     if (caller.revents) {
       UniqueFd fd = accept_local(listener_.get(), true);
-      if (fd.valid()) {
-        send_to(fd.get());
-        connections_.push_back(std::move(fd));
-      }
+      if (fd.valid()) connections_.push_back(std::move(fd));
+      connected_ = static_cast<int>(connections_.size());
     }
     bool beat = boot_now_ns() >= next_beat;
     if (beat) next_beat = boot_now_ns() + SUBLET_MONITOR_BEAT_NS;
     for (UniqueFd& fd : connections_) {
       if (beat) send_to(fd.get());
       sublet_frame frame;
-      while (recv(fd.get(), &frame, sizeof frame, MSG_DONTWAIT) > 0)
+      while (recv(fd.get(), &frame, sizeof frame, MSG_DONTWAIT) > 0) {
         if (frame.kind == SUBLET_FRAME_ACK) ++acknowledged_;
+        if (frame.kind == SUBLET_FRAME_HELLO) send_to(fd.get());
+        if (frame.kind == SUBLET_FRAME_HELLO) ++greeted_;
+        if (frame.kind == SUBLET_FRAME_ENDED) ++done_;
+      }
     }
   }
 }
@@ -122,8 +124,8 @@ Rig::Rig()
 
 Rig::~Rig() {
   for (Running& one : running_) {
-    kill_process(one.process.id, SIGKILL);
-    waitpid(one.process.id.pid, nullptr, 0);
+    kill_process(one.process, SIGKILL);
+    waitpid(one.process.pid, nullptr, 0);
     std::string error;
     auto tenant = Tenant::open(one.folder, &error);
     if (tenant)
@@ -175,35 +177,64 @@ std::string Rig::folder(const AttemptOrder& order) const {
   return attempt_folder(base_, {static_cast<uint64_t>(order.job), 1});
 }
 
-std::string Rig::start(const AttemptOrder& order) {
+std::string Rig::prepare(const AttemptOrder& order) {
   std::string path = folder(order);
   system_files().make_folders(base_ + "/attempts", 0711);
   make_attempt_folder(system_files(), path, order.uid, order.gid);
   write_order(system_files(), path, order);
-  running_.push_back({path, start_shepherd(SUBLET_SHEPHERD, path)});
   return path;
+}
+
+std::string Rig::start(const AttemptOrder& order) {
+  std::string path = prepare(order);
+  running_.push_back({path, start_shepherd(order)});
+  return path;
+}
+
+SlotShepherd Rig::start_slot() const { return {SUBLET_SHEPHERD, base_}; }
+
+ProcessId Rig::start_shepherd(const AttemptOrder& order) const {
+  SlotShepherd slot = start_slot();
+  CPPUNIT_ASSERT(slot.run({static_cast<uint64_t>(order.job), 1}).has_value());
+  return slot.id();
+}
+
+AttemptExit Rig::run_in(SlotShepherd& slot, const AttemptOrder& order) {
+  const std::string path = prepare(order);
+  const auto control = slot.run({static_cast<uint64_t>(order.job), 1});
+  CPPUNIT_ASSERT(control.has_value());
+  CPPUNIT_ASSERT(receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+  return exit_of(path);
+}
+
+int Rig::wait_for(const ProcessId& shepherd) const {
+  int status = 0;
+  bool ended = wait_until([&] { return waitpid(shepherd.pid, &status, WNOHANG) == shepherd.pid; });
+  CPPUNIT_ASSERT_MESSAGE("the shepherd does not end", ended);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 int Rig::wait(const std::string& folder) {
   for (size_t i = 0; i < running_.size(); ++i) {
     if (running_[i].folder != folder) continue;
-    int status = 0;
-    pid_t pid = running_[i].process.id.pid;
-    bool ended = wait_until([&] { return waitpid(pid, &status, WNOHANG) == pid; });
-    CPPUNIT_ASSERT_MESSAGE("the shepherd does not end", ended);
+    const int status = wait_for(running_[i].process);
     running_.erase(running_.begin() + static_cast<long>(i));
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    return status;
   }
   CPPUNIT_FAIL("no shepherd runs for " + folder);
   return -1;
 }
 
-AttemptExit Rig::finish(const std::string& folder) {
-  CPPUNIT_ASSERT_EQUAL(0, wait(folder));
+AttemptExit Rig::exit_of(const std::string& folder) const {
   std::string error;
   auto end = read_exit(system_files(), folder, &error);
   CPPUNIT_ASSERT_MESSAGE(error + "\n" + read(folder + "/exit"), end.has_value());
   return *end;
+}
+
+AttemptExit Rig::finish(const std::string& folder) {
+  CPPUNIT_ASSERT_EQUAL(0, wait(folder));
+  return exit_of(folder);
 }
 
 bool Rig::job_is_ready(const std::string& folder) const {

@@ -13,6 +13,7 @@
 
 #include "attempt/cgroup.h"
 #include "attempt/folder.h"
+#include "attempt/slot_shepherd.h"
 #include "attempt/tenant.h"
 #include "protocol/frame.h"
 
@@ -36,6 +37,10 @@ class FakeMonitor {
   // Ends and closes all connections.
   void die();
   int acknowledged() const { return acknowledged_; }
+  // Connections, HELLOs and ENDEDs until now.
+  int connected() const { return connected_; }
+  int greeted() const { return greeted_; }
+  int done() const { return done_; }
 
  private:
   void run();
@@ -46,7 +51,7 @@ class FakeMonitor {
   std::vector<UniqueFd> connections_;
   std::atomic<int> state_{SUBLET_PRESENCE_AWAY};
   std::atomic<bool> silent_{false}, over_{false};
-  std::atomic<int> acknowledged_{0};
+  std::atomic<int> acknowledged_{0}, connected_{0}, greeted_{0}, done_{0};
   std::thread thread_;
 };
 
@@ -63,13 +68,23 @@ class Rig {
   // A copy of test_job that every account may execute: others may be unable to
   // traverse the checkout's path.
   std::string test_job() const;
-  // Writes the order and starts the shepherd; returns the attempt's folder.
+  // Writes the order and starts a shepherd for it alone; returns the attempt's folder.
   std::string start(const AttemptOrder& order);
+  // The same, but a shepherd of its own is started and has to run the attempt of a folder that is
+  // there.
+  ProcessId start_shepherd(const AttemptOrder& order) const;
+  // Writes the order only.
+  std::string prepare(const AttemptOrder& order);
+  SlotShepherd start_slot() const;
+  // Has a shepherd run it, and waits for its end.
+  AttemptExit run_in(SlotShepherd& slot, const AttemptOrder& order);
   std::string folder(const AttemptOrder& order) const;
   // Waits for the shepherd to end; returns its exit status.
   int wait(const std::string& folder);
+  int wait_for(const ProcessId& shepherd) const;
   // The same, but returns the exit record.
   AttemptExit finish(const std::string& folder);
+  AttemptExit exit_of(const std::string& folder) const;
   AttemptExit run(const AttemptOrder& order) { return finish(start(order)); }
   bool job_is_ready(const std::string& folder) const;
   AttemptRecord record(const std::string& folder) const;
@@ -98,7 +113,7 @@ class Rig {
   int64_t next_job_ = 1;
   struct Running {
     std::string folder;
-    SpawnedProcess process;
+    ProcessId process;
   };
   std::vector<Running> running_;
 };

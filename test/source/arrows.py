@@ -49,7 +49,7 @@ COMPUTING = """algorithm any array bit bitset cctype cerrno cfloat charconv clim
 # For snprintf, signal numbers and durations.
 COMPUTING += ["cstdio", "csignal", "chrono", "stdint.h", "stddef.h"]
 # Header-only templates, for programs that do not link the C++ library.
-LINKS_NOTHING = """algorithm array bit climits cstddef cstdint initializer_list limits optional
+LINKS_NOTHING = """algorithm array bit climits cstddef cstdint initializer_list limits new optional
     span type_traits utility""".split()
 # Uses of clocks, files and randomness that the allowed headers would permit.
 IMPURE = re.compile(r"\b(?:\w+_clock::|random_device|f?printf\s*\(|fopen|fgets|fread|fwrite|getenv|"

@@ -1,0 +1,33 @@
+#include "client/attempts/slot_shepherds.h"
+
+#include <cerrno>
+
+namespace sublet::client {
+
+SlotShepherds::SlotShepherds(std::string program, std::string state_folder)
+    : program_(std::move(program)), state_folder_(std::move(state_folder)) {}
+
+std::shared_ptr<SlotShepherd> SlotShepherds::of(int64_t slot) {
+  std::lock_guard lock(mutex_);
+  const auto found = shepherds_.find(slot);
+  return found == shepherds_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<SlotShepherd> SlotShepherds::start(int64_t slot) {
+  auto shepherd = std::make_shared<SlotShepherd>(program_, state_folder_);
+  std::lock_guard lock(mutex_);
+  shepherds_[slot] = shepherd;
+  return shepherd;
+}
+
+GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
+  if (const auto present = of(slot))
+    if (auto control = present->run(name))
+      return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(*control))};
+  const auto shepherd = start(slot);
+  auto control = shepherd->run(name);
+  if (!control) throw OsError(EPIPE, "give an attempt to", program_);
+  return {shepherd->id().pid, true, std::make_shared<UniqueFd>(std::move(*control))};
+}
+
+}  // namespace sublet::client

@@ -1,0 +1,137 @@
+#include "client/shepherd/slot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <new>
+
+#include "attempt/disk_priority.h"
+#include "base/real_time.h"
+#include "client/shepherd/shepherd.h"
+
+namespace sublet::shepherd {
+namespace {
+
+// Static, because zero pages take no memory until they are used.
+alignas(Shepherd) unsigned char room[sizeof(Shepherd)];
+
+// Before Linux 5.9 there is no such call.
+void close_from(int first) {
+  if (syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0) == 0) return;
+  constexpr int kMost = 1024;
+  for (int fd = first; fd < kMost; ++fd) close(fd);
+}
+
+}  // namespace
+
+// Gives a new descriptor its number. -1 is a failure, with errno.
+bool Slot::place(int descriptor, int number) {
+  if (descriptor < 0 || descriptor == number) return descriptor >= 0;
+  const bool placed = dup3(descriptor, number, O_CLOEXEC) == number;
+  close(descriptor);
+  return placed;
+}
+
+const char* Slot::prepare() {
+  if (fcntl(kLink, F_SETFD, FD_CLOEXEC) != 0) return "no link to a client";
+  // Orphaned processes of a job become our children, so that "no child left" means "no process
+  // left".
+  if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) return "subreaper";
+  // Pages stay in memory once used: an eviction under memory pressure must not wait for
+  // the disk. It does no harm if this is not permitted.
+  mlockall(MCL_CURRENT | MCL_ONFAULT);
+  // Nor for the owner's busy programs, or the disk priority of the thread that started us.
+  become_real_time(0);
+  set_disk_priority(0, DiskPriority::kNormal);
+  sigset_t handled;
+  sigemptyset(&handled);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&handled, signal);
+  if (sigprocmask(SIG_BLOCK, &handled, nullptr) != 0 ||
+      !place(signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC), kSignals) ||
+      !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
+    return "signals";
+  lose_monitor();
+  return nullptr;
+}
+
+// What takes its number until the next connection is of no use otherwise.
+void Slot::lose_monitor() {
+  connected_ = false;
+  place(open("/dev/null", O_RDWR | O_CLOEXEC), kMonitor);
+}
+
+bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
+  if (connected_) {
+    sublet_frame old;
+    Received received;
+    do received = receive_frame(kMonitor, &old);
+    while (received == Received::frame);
+    if (received == Received::nothing && send_frame(kMonitor, hello)) return true;
+    lose_monitor();  // it was restarted
+  }
+  if (!place(connect_monitor(path), kMonitor)) return false;
+  connected_ = true;
+  return send_frame(kMonitor, hello);
+}
+
+int Slot::run_attempt(const char* folder, const sublet_frame& order, int connection) {
+  if (chdir(folder) != 0) {
+    perror(folder);
+    return Shepherd::kBadOrder;
+  }
+  auto* const shepherd = new (room) Shepherd(*this);
+  const int status = shepherd->run(order, connection);
+  shepherd->~Shepherd();
+  return status;
+}
+
+int Slot::run_next() {
+  sublet_frame order;
+  int connection = -1;
+  const Received received = receive_order(kLink, &order, &connection);
+  if (received == Received::lost) stop();
+  int status = Shepherd::kDone;
+  if (received == Received::frame) {
+    char folder[SUBLET_PATH_MAX_BYTES + 1];
+    snprintf(folder, sizeof folder, "%s/attempts/%llu.%u", state_folder_,
+             static_cast<unsigned long long>(order.job), order.attempt);
+    status = run_attempt(folder, order, connection);
+  }
+  close_from(kFirstOfAttempt);
+  if (chdir("/") != 0) status = Shepherd::kBadOrder;
+  if (status != Shepherd::kDone) stop();
+  return status;
+}
+
+void Slot::wait() {
+  if (stopped_) return;
+  pollfd fds[] = {{kLink, POLLIN, 0}, {kSignals, POLLIN, 0}};
+  while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+  }
+  struct signalfd_siginfo info;
+  while (read(kSignals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) stop();
+}
+
+int Slot::run(const char* state_folder) {
+  state_folder_ = state_folder;
+  if (const char* failed = prepare()) {
+    perror(failed);
+    return Shepherd::kUsage;
+  }
+  int status = Shepherd::kDone;
+  for (wait(); !stopped_; wait()) status = run_next();
+  return status;
+}
+
+}  // namespace sublet::shepherd

@@ -1,0 +1,53 @@
+// What a shepherd keeps from one attempt to the next: the link to its client, the connection to
+// the monitor, signals and a timer; and the loop that runs the attempts, one at a time. One
+// thread.
+#ifndef SUBLET_CLIENT_SHEPHERD_SLOT_H_
+#define SUBLET_CLIENT_SHEPHERD_SLOT_H_
+
+#include <stddef.h>
+
+#include "client/shepherd/links.h"
+#include "client/shepherd/system.h"
+#include "protocol/frame.h"
+
+namespace sublet::shepherd {
+
+class Slot {
+ public:
+  // Runs the attempts that the client names, until it hangs up, somebody ends this process, or an
+  // attempt could not be run or recorded: then another process is to run the next one. Descriptor
+  // 3 is the link to the client. Returns the exit status, that of the last attempt.
+  int run(const char* state_folder);
+
+  const BootId& boot_id() const { return boot_id_; }
+  int signals() const { return kSignals; }
+  int timer() const { return kTimer; }
+  // -1: there is no connection.
+  int monitor() const { return connected_ ? kMonitor : -1; }
+  // Says who runs now. Connects if need be, and forgets what the monitor has sent until now. False
+  // with errno.
+  bool meet_monitor(const char* path, const sublet_frame& hello);
+  void lose_monitor();
+  // To end after this attempt.
+  void stop() { stopped_ = true; }
+
+ private:
+  // Descriptors. What an attempt opens gets higher numbers, and is closed after it.
+  enum { kLink = 3, kSignals, kTimer, kMonitor, kFirstOfAttempt };
+
+  // Null, or what failed, with errno.
+  const char* prepare();
+  bool place(int descriptor, int number);
+  void wait();
+  int run_next();
+  int run_attempt(const char* folder, const sublet_frame& order, int connection);
+
+  const char* state_folder_ = "";
+  BootId boot_id_;
+  bool connected_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace sublet::shepherd
+
+#endif  // SUBLET_CLIENT_SHEPHERD_SLOT_H_

@@ -1,0 +1,245 @@
+// A shepherd that runs one attempt after another.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "client/shepherd/test_rig.h"
+
+namespace sublet::shepherd {
+namespace {
+
+class ShepherdSlotTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdSlotTest);
+  CPPUNIT_TEST(one_process_runs_attempt_after_attempt);
+  CPPUNIT_TEST(an_attempt_inherits_nothing);
+  CPPUNIT_TEST(attempts_leave_no_descriptor);
+  CPPUNIT_TEST(orders_wait_for_their_turn);
+  CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
+  CPPUNIT_TEST(an_attempt_goes_on_without_its_client);
+  CPPUNIT_TEST(sigterm_ends_an_empty_slot);
+  CPPUNIT_TEST(after_sigterm_no_other_attempt_is_run);
+  CPPUNIT_TEST(who_has_ended_takes_no_order);
+  CPPUNIT_TEST(what_cannot_be_run_ends_the_process);
+  CPPUNIT_TEST(the_monitor_may_be_restarted_in_between);
+  CPPUNIT_TEST(an_old_word_of_the_monitor_starts_nothing);
+  CPPUNIT_TEST(it_says_when_it_has_done);
+  CPPUNIT_TEST(messages_without_a_connection_are_skipped);
+  CPPUNIT_TEST_SUITE_END();
+
+  static AttemptName name_of(const AttemptOrder& order) {
+    return {static_cast<uint64_t>(order.job), 1};
+  }
+
+  static int open_files(const ProcessId& process) {
+    int count = 0;
+    const std::string folder = "/proc/" + std::to_string(process.pid) + "/fd";
+    for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator(folder)) ++count;
+    return count;
+  }
+
+  void one_process_runs_attempt_after_attempt() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (const char* code : {"0", "7", "0"}) {
+      const AttemptOrder order = rig.order({"exit", code});
+      const AttemptExit end = rig.run_in(slot, order);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, end.facts.outcome);
+      CPPUNIT_ASSERT_EQUAL(static_cast<int64_t>(atoi(code)), end.facts.code);
+      CPPUNIT_ASSERT_EQUAL(order.job, end.facts.job);
+      CPPUNIT_ASSERT_EQUAL(slot.id().pid, rig.record(rig.folder(order)).shepherd.pid);
+    }
+    CPPUNIT_ASSERT_EQUAL(1, rig.monitor().connected());
+    CPPUNIT_ASSERT_EQUAL(3, rig.monitor().greeted());
+  }
+
+  // The first was asked to leave, printed, used CPU time and was killed for it.
+  void an_attempt_inherits_nothing() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    AttemptOrder greedy = rig.order({"spin"});
+    greedy.limit_cpu_s = 1;
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_CPU}, rig.run_in(slot, greedy).facts.limit);
+    AttemptOrder order = rig.order({"write", "10"});
+    CPPUNIT_ASSERT_EQUAL(int64_t{10}, rig.run_in(slot, order).facts.stdout_bytes);
+    const AttemptExit end = rig.run_in(slot, rig.order({"exit", "0"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_NONE}, end.facts.limit);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, end.facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.stdout_bytes);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.asked);
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
+    CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 900'000);
+    CPPUNIT_ASSERT(end.facts.wall_us < 900'000'000);
+  }
+
+  void attempts_leave_no_descriptor() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    rig.run_in(slot, rig.order({"write", "10"}));
+    int before = 0;
+    CPPUNIT_ASSERT(wait_until([&] {
+      const int now = open_files(slot.id());
+      return now == std::exchange(before, now) && now < 12;
+    }));
+    for (int i = 0; i < 5; ++i) {
+      AttemptOrder order = rig.order({"write", "10"});
+      rig.use_cgroups(&order);
+      rig.run_in(slot, order);
+    }
+    CPPUNIT_ASSERT(wait_until([&] { return open_files(slot.id()) == before; }));
+  }
+
+  void orders_wait_for_their_turn() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first);
+    rig.prepare(second);
+    auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT(access((rig.folder(second) + "/record").c_str(), F_OK) != 0);
+    rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    CPPUNIT_ASSERT(rig.receive(one->get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(rig.receive(other->get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.exit_of(rig.folder(second)).facts.reason);
+  }
+
+  void an_empty_slot_ends_with_its_client() {
+    Rig rig;
+    ProcessId process;
+    {
+      SlotShepherd slot = rig.start_slot();
+      process = slot.id();
+      rig.run_in(slot, rig.order({"exit", "0"}));
+    }
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(process));
+  }
+
+  void an_attempt_goes_on_without_its_client() {
+    Rig rig;
+    const AttemptOrder order = rig.order({"wait"});
+    const std::string folder = rig.start(order);
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    // A restarted client finds it by its folder.
+    const UniqueFd again = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+    const auto status = rig.receive(again.get(), SUBLET_FRAME_STATUS);
+    CPPUNIT_ASSERT(status.has_value());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{SUBLET_SHEPHERD_RUNNING}, status->state);
+    rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    rig.finish(folder);
+  }
+
+  void sigterm_ends_an_empty_slot() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    rig.run_in(slot, rig.order({"exit", "0"}));
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGTERM));
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
+  }
+
+  void after_sigterm_no_other_attempt_is_run() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = rig.order({"aware", "1"}), second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first), other = rig.prepare(second);
+    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGTERM));
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_DRAIN}, rig.exit_of(folder).facts.reason);
+    CPPUNIT_ASSERT(access((other + "/record").c_str(), F_OK) != 0);
+    // Its client learns that nobody runs it.
+    char byte;
+    CPPUNIT_ASSERT(wait_until([&] { return recv(next->get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  }
+
+  void who_has_ended_takes_no_order() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGKILL));
+    rig.wait_for(slot.id());
+    CPPUNIT_ASSERT(!slot.run({1, 1}).has_value());
+  }
+
+  void what_cannot_be_run_ends_the_process() {
+    Rig rig;
+    {
+      SlotShepherd slot = rig.start_slot();
+      const auto control = slot.run({4711, 1});  // there is no such folder
+      CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
+    }
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder order = rig.order({"exit", "0"});
+    std::filesystem::rename(rig.prepare(order), rig.base() + "/attempts/4711.1");
+    const auto control = slot.run({4711, 1});
+    CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
+    CPPUNIT_ASSERT(access((rig.base() + "/attempts/4711.1/record").c_str(), F_OK) != 0);
+  }
+
+  void the_monitor_may_be_restarted_in_between() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    rig.run_in(slot, rig.order({"exit", "0"}));
+    rig.monitor().die();
+    AttemptOrder order = rig.order({"exit", "0"});
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_BLIND}, rig.run_in(slot, order).facts.reason);
+    FakeMonitor another(rig.base() + "/another.sock");
+    order = rig.order({"exit", "0"});
+    order.monitor = rig.base() + "/another.sock";
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.run_in(slot, order).facts.reason);
+  }
+
+  // While the slot is empty the monitor says that the owner has gone, then that he is here again.
+  void an_old_word_of_the_monitor_starts_nothing() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    rig.run_in(slot, rig.order({"exit", "0"}));
+    rig.monitor().say(SUBLET_PRESENCE_AWAY);
+    rig.monitor().fall_silent();
+    const AttemptExit end = rig.run_in(slot, rig.order({"exit", "0"}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_UNSTARTED}, end.facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_BLIND}, end.facts.reason);
+  }
+
+  void it_says_when_it_has_done() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder order = rig.order({"exit", "0"});
+    rig.prepare(order);
+    const auto control = slot.run(name_of(order));
+    CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+    sublet_frame frame;
+    CPPUNIT_ASSERT(
+        wait_until([&] { return recv(control->get(), &frame, sizeof frame, MSG_DONTWAIT) == 0; }));
+    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().done() == 1; }));
+  }
+
+  void messages_without_a_connection_are_skipped() {
+    Rig rig;
+    int ends[2];
+    CPPUNIT_ASSERT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    UniqueFd ours(ends[0]), theirs(ends[1]);
+    SpawnOptions options;
+    options.fds = {{theirs.get(), 3}};
+    const SpawnedProcess slot = spawn({SUBLET_SHEPHERD, "--slot", rig.base()}, {}, options);
+    theirs.reset();
+    const AttemptOrder order = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(order);
+    const sublet_frame frame = rig.frame(order, SUBLET_FRAME_RUN);
+    CPPUNIT_ASSERT(send(ours.get(), &frame, sizeof frame, 0) == sizeof frame);
+    CPPUNIT_ASSERT(send(ours.get(), "x", 1, 0) == 1);
+    ours.reset();
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id));
+    CPPUNIT_ASSERT(access((folder + "/record").c_str(), F_OK) != 0);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdSlotTest);
+
+}  // namespace
+}  // namespace sublet::shepherd
