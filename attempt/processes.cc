@@ -70,6 +70,13 @@ int64_t nanoseconds(const struct timeval& time) {
 
 int64_t nanoseconds(int64_t ticks) { return ticks * (1000000000 / sysconf(_SC_CLK_TCK)); }
 
+// Of all children that this process has waited for.
+int64_t reaped_ns() {
+  struct rusage reaped;
+  if (getrusage(RUSAGE_CHILDREN, &reaped) != 0) return 0;
+  return nanoseconds(reaped.ru_utime) + nanoseconds(reaped.ru_stime);
+}
+
 // Reaps one ended helper. Helpers do not send SIGCHLD, so other waits do not see them,
 // and this wait sees no other children.
 bool helper_ended() { return syscall(SYS_wait4, -1, nullptr, WNOHANG | __WCLONE, nullptr) > 0; }
@@ -88,6 +95,7 @@ AttemptProcesses::~AttemptProcesses() {
 }
 
 bool AttemptProcesses::open(const char* cgroup_unified) {
+  reaped_before_ns_ = reaped_ns();
   proc_ = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (proc_ < 0) return false;
   if (!*cgroup_unified) return true;
@@ -336,9 +344,7 @@ void AttemptProcesses::update_cpu() noexcept {
     cpu_.grown += now - known_[i].cpu_ns;
     known_[i].cpu_ns = now;
   }
-  struct rusage reaped;
-  if (identity_.shepherd == getpid() && getrusage(RUSAGE_CHILDREN, &reaped) == 0)
-    sum += nanoseconds(reaped.ru_utime) + nanoseconds(reaped.ru_stime);
+  if (identity_.shepherd == getpid()) sum += reaped_ns() - reaped_before_ns_;
   // May decrease temporarily: a dead process that has not been waited for is missing.
   if (sum > cpu_.kept) cpu_.kept = sum;
 }

@@ -142,7 +142,8 @@ class AttemptProcesses {
   Known known_[kKnown];
   int known_count_ = 0;
   unsigned known_age_ = 0;
-  int64_t waited_ns_ = 0;  // of children that the known processes have waited for
+  int64_t waited_ns_ = 0;         // of children that the known processes have waited for
+  int64_t reaped_before_ns_ = 0;  // of this process's children before open(): of other attempts
   CpuTimes cpu_ = {};
   CpuTimes cpu_before_ = {};  // at start_counting()
   alignas(8) char entries_[8192];

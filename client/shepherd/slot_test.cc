@@ -17,6 +17,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdSlotTest);
   CPPUNIT_TEST(one_process_runs_attempt_after_attempt);
   CPPUNIT_TEST(an_attempt_inherits_nothing);
+  CPPUNIT_TEST(nor_the_cpu_time_of_those_before);
   CPPUNIT_TEST(attempts_leave_no_descriptor);
   CPPUNIT_TEST(orders_wait_for_their_turn);
   CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
@@ -74,6 +75,29 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
     CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 900'000);
     CPPUNIT_ASSERT(end.facts.wall_us < 900'000'000);
+  }
+
+  void nor_the_cpu_time_of_those_before() {
+    Rig rig;
+    for (bool cgroup : {false, true}) {
+      SlotShepherd slot = rig.start_slot();
+      AttemptOrder greedy = rig.order({"spin"}), order = rig.order({"wait"});
+      greedy.limit_cpu_s = 1;
+      for (AttemptOrder* one : {&greedy, &order})
+        if (cgroup) rig.use_cgroups(one);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_CPU}, rig.run_in(slot, greedy).facts.limit);
+      const std::string folder = rig.prepare(order);
+      const auto control = slot.run(name_of(order));
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      const UniqueFd asked = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+      const auto status = rig.receive(asked.get(), SUBLET_FRAME_STATUS);
+      CPPUNIT_ASSERT(status.has_value());
+      CPPUNIT_ASSERT(status->arg[0] < 900'000);
+      rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+      CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+      const AttemptExit end = rig.exit_of(folder);
+      CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 900'000);
+    }
   }
 
   void attempts_leave_no_descriptor() {
