@@ -37,10 +37,11 @@ size_t point_at(const std::vector<std::string>& from, char** to, size_t most) {
 
 bool holds_nul(const AttemptOrder& order) {
   auto bad = [](const std::string& text) { return text.find('\0') != std::string::npos; };
-  return bad(order.program) || bad(order.work) || bad(order.standard_input) || bad(order.monitor) ||
-         bad(order.server) || bad(order.cgroup_unified) || bad(order.cgroup_cpu) ||
-         bad(order.cgroup_memory) || bad(order.cgroup_processes) || bad(order.boot_id) ||
-         std::ranges::any_of(order.arguments, bad) || std::ranges::any_of(order.environment, bad);
+  return bad(order.program) || bad(order.work) || bad(order.user) || bad(order.standard_input) ||
+         bad(order.monitor) || bad(order.server) || bad(order.cgroup_unified) ||
+         bad(order.cgroup_cpu) || bad(order.cgroup_memory) || bad(order.cgroup_processes) ||
+         bad(order.boot_id) || std::ranges::any_of(order.arguments, bad) ||
+         std::ranges::any_of(order.environment, bad);
 }
 
 // The numbers have the same names on both sides.
@@ -126,6 +127,7 @@ std::string print_order(const AttemptOrder& order) {
   }
   raw->work = order.work.c_str();
   raw->standard_input = order.standard_input.c_str();
+  raw->user = order.user.c_str();
   raw->monitor = order.monitor.c_str();
   raw->server = order.server.c_str();
   raw->cgroup_unified = order.cgroup_unified.c_str();
@@ -146,6 +148,7 @@ std::optional<AttemptOrder> parse_order(std::string text, std::string* error) {
   order.environment.assign(raw->environment, raw->environment + raw->environment_count);
   order.work = raw->work;
   order.standard_input = raw->standard_input;
+  order.user = raw->user;
   order.monitor = raw->monitor;
   order.server = raw->server;
   order.cgroup_unified = raw->cgroup_unified;

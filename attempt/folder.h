@@ -27,6 +27,7 @@ struct AttemptOrder {
   std::vector<std::string> environment;  // NAME=value, the job's complete environment
   std::string work = SUBLET_WORK_FOLDER;
   std::string standard_input;
+  std::string user;
   int64_t uid = -1;  // -1: that of the client
   int64_t gid = -1;
   int64_t umask = 077;

@@ -41,6 +41,7 @@ static const struct field kOrderFields[] = {
     LIST(sublet_order, "environment", environment, environment_count, SUBLET_ORDER_MAX_ENVIRONMENT),
     TEXT(sublet_order, work, kRequired, SUBLET_PATH_MAX_BYTES),
     TEXT(sublet_order, standard_input, kOptional, SUBLET_PATH_MAX_BYTES),
+    TEXT(sublet_order, user, kOptional, SUBLET_USER_MAX_BYTES),
     NUMBER(sublet_order, uid, kOptional, -1, HIGHEST_UID, -1),
     NUMBER(sublet_order, gid, kOptional, -1, HIGHEST_UID, -1),
     NUMBER(sublet_order, umask, kOptional, 0, 0777, 077),

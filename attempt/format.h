@@ -37,6 +37,7 @@ extern "C" {
 #define SUBLET_WORK_FOLDER "work"
 #define SUBLET_CHECKPOINT_FOLDER "checkpoint"
 #define SUBLET_PRIVATE_FOLDER "private" /* the job's /tmp and /var/tmp */
+#define SUBLET_SLOTS_FOLDER "slots"     /* in the client's state: such folders between attempts */
 
 /* In the client's state folder. */
 #define SUBLET_PLACES_FILE "places"
@@ -47,6 +48,7 @@ enum {
   SUBLET_ORDER_MAX_ARGUMENTS = 4096,
   SUBLET_ORDER_MAX_ENVIRONMENT = 4096,
   SUBLET_MAX_PLACES = 64, /* hidden, and as many granted */
+  SUBLET_USER_MAX_BYTES = 255,
   SUBLET_PATH_MAX_BYTES = 4095
 };
 
@@ -63,7 +65,8 @@ struct sublet_order {
   size_t environment_count;
   const char* work;           /* working folder; a relative path: within the attempt's folder */
   const char* standard_input; /* a file within the working folder; "": /dev/null */
-  int64_t uid;                /* -1: that of the shepherd */
+  const char* user; /* who submitted the job: namespaces are kept for it; "": for nobody */
+  int64_t uid;      /* -1: that of the shepherd */
   int64_t gid;
   int64_t umask;
   int64_t stdout_limit; /* bytes kept */

@@ -2,10 +2,23 @@
 
 #include <cerrno>
 
+#include "base/log.h"
+
 namespace sublet::client {
 
 SlotShepherds::SlotShepherds(std::string program, std::string state_folder)
-    : program_(std::move(program)), state_folder_(std::move(state_folder)) {}
+    : program_(std::move(program)), state_folder_(std::move(state_folder)) {
+  remove("");
+}
+
+void SlotShepherds::remove(const std::string& name) const {
+  const std::string folder = state_folder_ + "/" SUBLET_SLOTS_FOLDER + name;
+  try {
+    system_files().remove_tree(folder);
+  } catch (const std::exception& error) {
+    log(Severity::warning) << error.what();
+  }
+}
 
 std::shared_ptr<SlotShepherd> SlotShepherds::of(int64_t slot) {
   std::lock_guard lock(mutex_);
@@ -21,9 +34,11 @@ std::shared_ptr<SlotShepherd> SlotShepherds::start(int64_t slot) {
 }
 
 GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
-  if (const auto present = of(slot))
+  if (const auto present = of(slot)) {
     if (auto control = present->run(name))
       return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(*control))};
+    remove("/" + std::to_string(present->id().pid));
+  }
   const auto shepherd = start(slot);
   auto control = shepherd->run(name);
   if (!control) throw OsError(EPIPE, "give an attempt to", program_);

@@ -22,7 +22,7 @@ struct GivenAttempt {
 
 class SlotShepherds {
  public:
-  // `program`: the path of sublet-shepherd.
+  // `program`: the path of sublet-shepherd. Removes what earlier ones have left.
   SlotShepherds(std::string program, std::string state_folder);
 
   // The attempt's order has been written. One call at a time for a slot. Throws OsError.
@@ -31,6 +31,8 @@ class SlotShepherds {
  private:
   std::shared_ptr<SlotShepherd> of(int64_t slot);
   std::shared_ptr<SlotShepherd> start(int64_t slot);
+  // Of what a shepherd keeps between two attempts; "": of all of them.
+  void remove(const std::string& name) const;
 
   const std::string program_;
   const std::string state_folder_;

@@ -168,7 +168,8 @@ int Shepherd::finish() {
     end.reason = SUBLET_LEAVE_LIMIT;
   end.bound = bound_of(end.limit);
   // Before writing the record: after that the client may give the user id to another job.
-  if (geteuid() == 0 && order_.uid > 0) temporary_folders_.sweep(order_.uid);
+  if (geteuid() == 0 && order_.uid > 0 && !order_.walls) temporary_folders_.sweep(order_.uid);
+  slot_.room().leave(slot_.kept());
   return conclude(end);
 }
 
@@ -180,6 +181,8 @@ int Shepherd::end_before_start(const char* step, int error) {
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
+  if (launch_.init() > 0) slot_.room().lose();
+  slot_.room().leave(slot_.kept());
   sublet_exit end = {};
   failure_.error = error;
   strncpy(failure_.step, step, sizeof failure_.step - 1);

@@ -136,9 +136,21 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
+// What the job will see: namespaces of its own, or its room.
+struct Inside {
+  Walls* walls;
+  Room* room;
+
+  const char* enter() { return room ? room->enter() : walls->admit(); }
+  const char* hide_cgroups(const sublet_order& order) {
+    return room ? room->hide_cgroups(order) : walls->hide_cgroups(order);
+  }
+  const char* place() const { return room ? "" : walls->place(); }
+};
+
 // Returns null, or the step that failed.
 const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
-                    Walls& walls) {
+                    Inside& inside) {
   if (setsid() < 0) return "session";
   reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
@@ -149,14 +161,14 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);
   if (order.walls)
-    if (const char* failed = walls.admit()) return failed;
+    if (const char* failed = inside.enter()) return failed;
   if (order.no_network && !order.walls) errno = ENOTSUP;
   if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.
   if (const char* failed = weight.join()) return failed;
   if (order.walls)
-    if (const char* failed = walls.hide_cgroups(order)) return failed;
+    if (const char* failed = inside.hide_cgroups(order)) return failed;
   if (!leave_keyring()) return "keyring";
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
@@ -212,16 +224,16 @@ void execute(const sublet_order& order) {
 }
 
 template <size_t kSize>
-void copy_place(const Walls& walls, char (&place)[kSize]) {
-  strncpy(place, walls.place(), kSize - 1);
+void copy_place(const char* from, char (&place)[kSize]) {
+  strncpy(place, from, kSize - 1);
 }
 
-[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, Walls& walls,
+[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, Inside inside,
                                int output, int errors, int socket) {
   LaunchFailure failure = {};
-  const char* step = prepare(order, weight, output, errors, walls);
+  const char* step = prepare(order, weight, output, errors, inside);
   failure.error = errno;
-  if (step && strcmp(step, "walls") == 0) copy_place(walls, failure.place);
+  if (step && strcmp(step, "walls") == 0) copy_place(inside.place(), failure.place);
   if (!step) {
     char go;
     // If the shepherd ended before the parent-death signal was asked for.
@@ -261,7 +273,7 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   umask(0);
   if (const char* failed = order.walls ? walls.prepare(order) : nullptr) {
     started = refused(failed);
-    copy_place(walls, started.place);
+    copy_place(walls.place(), started.place);
     return started;
   }
   // Without root the job has the same account: it must not trace it, from its first moment on.
@@ -274,26 +286,24 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   if (started.pid < 0) return refused("fork", started.init);
   if (started.pid > 0) return started;
   close(told);
-  be_the_child(order, weight, walls, output, errors, socket);
+  be_the_child(order, weight, {&walls, nullptr}, output, errors, socket);
 }
 
 // Only the children of whoever makes a namespace of processes are in it. So that the shepherd may
 // have such children and stay outside itself, the starter makes it.
-const char* Launch::fork(const sublet_order& order, Weight& weight, int output, int errors) {
-  int ends[2], told[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return "fork";
+const char* Launch::fork_apart(const sublet_order& order, Weight& weight, int output, int errors,
+                               int socket) {
+  int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) return "fork";
   const pid_t starter = ::fork();
   Started started = {};
   if (starter == 0) {
-    close(ends[0]);
-    started = start(order, weight, output, errors, ends[1], told[1]);
+    close(socket_);  // the shepherd's end
+    started = start(order, weight, output, errors, socket, told[1]);
     _exit(write(told[1], &started, sizeof started) == sizeof started ? 0 : 1);
   }
   if (starter < 0) return "fork";
-  close(ends[1]);
   close(told[1]);
-  socket_ = ends[0];
   errno = EIO;
   if (read(told[0], &started, sizeof started) != sizeof started) started = refused("fork");
   close(told[0]);
@@ -304,6 +314,36 @@ const char* Launch::fork(const sublet_order& order, Weight& weight, int output, 
   memcpy(place_, started.place, sizeof place_);
   errno = started.error;
   return started.failed;
+}
+
+const char* Launch::fork(const sublet_order& order, Weight& weight, Room* room, int output,
+                         int errors) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return "fork";
+  socket_ = ends[0];
+  room_ = room;
+  if (!room) {
+    const char* const failed = fork_apart(order, weight, output, errors, ends[1]);
+    const int error = errno;
+    close(ends[1]);
+    errno = error;
+    return failed;
+  }
+  init_ = room->init();
+  pid_ = room->fork(weight);
+  if (pid_ == 0) {
+    close(ends[0]);
+    be_the_child(order, weight, {nullptr, room}, output, errors, ends[1]);
+  }
+  close(ends[1]);
+  return pid_ > 0 ? nullptr : "fork";
+}
+
+void Launch::dismiss_init(bool program_ended) {
+  if (!room_)
+    signal_init(kDismissed);
+  else if (program_ended)
+    room_->ask();
 }
 
 void Launch::go() {

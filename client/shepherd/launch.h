@@ -9,6 +9,7 @@
 
 #include "attempt/format.h"
 #include "client/shepherd/walls/init.h"
+#include "client/shepherd/walls/room.h"
 #include "client/shepherd/weight.h"
 
 namespace sublet::shepherd {
@@ -32,8 +33,9 @@ struct Started {
 class Launch {
  public:
   // Creates the process, which prepares itself and waits for go(). `output` and
-  // `errors` become its stdout and stderr. Null, or the step that failed, with errno.
-  const char* fork(const sublet_order& order, Weight& weight, int output, int errors);
+  // `errors` become its stdout and stderr. `room`: its namespaces, prepared for this order; null:
+  // it gets its own, as far as the order wants walls. Null, or the step that failed, with errno.
+  const char* fork(const sublet_order& order, Weight& weight, Room* room, int output, int errors);
   // Where fork() failed: a folder or device, "": none.
   const char* place() const { return place_; }
   // Lets it execute the program.
@@ -41,8 +43,9 @@ class Launch {
   pid_t pid() const { return pid_; }
   // 0: there is none. Like the job a child of this process.
   pid_t init() const { return init_; }
-  // To end when no other process of its namespace is left.
-  void dismiss_init() const { signal_init(kDismissed); }
+  // It is to end when no other process of its namespace is left. That of a room is to say so then,
+  // once the program has ended, which is no child of it.
+  void dismiss_init(bool program_ended);
   // And so all processes of its namespace.
   void kill_init() const { signal_init(SIGKILL); }
   // Somebody may have stopped it with the others.
@@ -57,12 +60,15 @@ class Launch {
  private:
   Started start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
                 int told);
+  const char* fork_apart(const sublet_order& order, Weight& weight, int output, int errors,
+                         int socket);
   void signal_init(int signal) const {
     if (init_ > 0) kill(init_, signal);
   }
 
   pid_t pid_ = 0;
   pid_t init_ = 0;
+  Room* room_ = nullptr;
   int socket_ = -1;
   char place_[256] = {};
 };

@@ -47,7 +47,7 @@ class LaunchTest : public CppUnit::TestFixture {
     Weight weight;
     CPPUNIT_ASSERT(weight.make(*order) == nullptr);
     Launch launch;
-    CPPUNIT_ASSERT(launch.fork(*order, weight, null.get(), null.get()) == nullptr);
+    CPPUNIT_ASSERT(launch.fork(*order, weight, nullptr, null.get(), null.get()) == nullptr);
     launch.go();  // long before the child would read it
     CPPUNIT_ASSERT_EQUAL(launch.pid(), waitpid(launch.pid(), nullptr, 0));
     LaunchFailure failure = {};

@@ -139,7 +139,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
     // At first it waits for those that were killed, whose CPU time is counted so.
     if (rounds_++ < kPatientRounds)
-      launch_.dismiss_init();
+      launch_.dismiss_init(main_gone_);
     else
       launch_.kill_init();
   }
@@ -274,7 +274,7 @@ void Shepherd::reap() {
   int64_t now = boot_now();
   const uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
   if (main_just_gone && launch_.init() > 0) {
-    launch_.dismiss_init();
+    launch_.dismiss_init(true);
     kill_left_ = actions;
     empty_by_ns_ = now + kEmptyNs;
   } else if (!nobody_left) {
@@ -285,6 +285,7 @@ void Shepherd::reap() {
 
 void Shepherd::forget_init() {
   launch_.forget_init();
+  slot_.room().lose();
   identify();
 }
 
@@ -419,12 +420,13 @@ void Shepherd::wait_for_news(pollfd* fds, int count) {
 
 void Shepherd::loop() {
   while (!all_gone_) {
-    pollfd fds[8 + Control::kConnections] = {};
+    pollfd fds[9 + Control::kConnections] = {};
     int count = 0;
     for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), launch_.poll_fd(),
                    control_.listener(), output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
     fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
+    fds[count++] = {slot_.room().poll_fd(), POLLIN, 0};
     for (int i = 0; i < Control::kConnections; ++i)
       fds[count++] = {control_.connection(i), POLLIN, 0};
     wait_for_news(fds, count);
@@ -432,8 +434,12 @@ void Shepherd::loop() {
     if (fds[0].revents) read_monitor();
     if (fds[2].revents) read_signals();
     if (fds[2].revents || more_to_reap_) reap();
+    if (fds[8].revents && slot_.room().is_empty()) {
+      const int64_t now = boot_now();
+      act(machine_.all_gone(now), now);
+    }
     for (int i = 0; i < Control::kConnections; ++i)
-      if (fds[8 + i].revents) read_control(i);
+      if (fds[9 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();
     if (fds[4].revents) control_.accept();
     for (int i = 0; i < 2; ++i) {

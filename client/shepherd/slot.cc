@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ namespace sublet::shepherd {
 namespace {
 
 // Static, because zero pages take no memory until they are used.
-alignas(Shepherd) unsigned char room[sizeof(Shepherd)];
+alignas(Shepherd) unsigned char space[sizeof(Shepherd)];
 
 // Before Linux 5.9 there is no such call.
 void close_from(int first) {
@@ -33,14 +34,6 @@ void close_from(int first) {
 }
 
 }  // namespace
-
-// Gives a new descriptor its number. -1 is a failure, with errno.
-bool Slot::place(int descriptor, int number) {
-  if (descriptor < 0 || descriptor == number) return descriptor >= 0;
-  const bool placed = dup3(descriptor, number, O_CLOEXEC) == number;
-  close(descriptor);
-  return placed;
-}
 
 const char* Slot::prepare() {
   if (fcntl(kLink, F_SETFD, FD_CLOEXEC) != 0) return "no link to a client";
@@ -61,6 +54,15 @@ const char* Slot::prepare() {
       !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
     return "signals";
   lose_monitor();
+  if (!room_.reserve()) return "namespaces";
+  const int size = snprintf(kept_, sizeof kept_, "%s/" SUBLET_SLOTS_FOLDER "/%d", state_folder_,
+                            static_cast<int>(getpid()));
+  errno = ENAMETOOLONG;
+  if (size >= static_cast<int>(sizeof kept_)) return state_folder_;
+  char* const name = strrchr(kept_, '/');
+  *name = 0;
+  mkdir(kept_, 0700);
+  *name = '/';
   return nullptr;
 }
 
@@ -89,7 +91,7 @@ int Slot::run_attempt(const char* folder, const sublet_frame& order, int connect
     perror(folder);
     return Shepherd::kBadOrder;
   }
-  auto* const shepherd = new (room) Shepherd(*this);
+  auto* const shepherd = new (space) Shepherd(*this);
   const int status = shepherd->run(order, connection);
   shepherd->~Shepherd();
   return status;
@@ -121,6 +123,7 @@ void Slot::wait() {
   struct signalfd_siginfo info;
   while (read(kSignals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     if (info.ssi_signo != SIGCHLD) stop();
+  room_.look();
 }
 
 int Slot::run(const char* state_folder) {
@@ -131,6 +134,7 @@ int Slot::run(const char* state_folder) {
   }
   int status = Shepherd::kDone;
   for (wait(); !stopped_; wait()) status = run_next();
+  room_.remove(kept_);
   return status;
 }
 

@@ -4,10 +4,10 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_SLOT_H_
 #define SUBLET_CLIENT_SHEPHERD_SLOT_H_
 
-#include <stddef.h>
-
+#include "attempt/format.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/system.h"
+#include "client/shepherd/walls/room.h"
 #include "protocol/frame.h"
 
 namespace sublet::shepherd {
@@ -28,22 +28,33 @@ class Slot {
   // with errno.
   bool meet_monitor(const char* path, const sublet_frame& hello);
   void lose_monitor();
+  Room& room() { return room_; }
+  // Where the folder of the room's temporary files is between two attempts.
+  const char* kept() const { return kept_; }
   // To end after this attempt.
   void stop() { stopped_ = true; }
 
  private:
   // Descriptors. What an attempt opens gets higher numbers, and is closed after it.
-  enum { kLink = 3, kSignals, kTimer, kMonitor, kFirstOfAttempt };
+  enum {
+    kLink = 3,
+    kSignals,
+    kTimer,
+    kMonitor,
+    kRoom,
+    kFirstOfAttempt = kRoom + Room::kDescriptors
+  };
 
   // Null, or what failed, with errno.
   const char* prepare();
-  bool place(int descriptor, int number);
   void wait();
   int run_next();
   int run_attempt(const char* folder, const sublet_frame& order, int connection);
 
   const char* state_folder_ = "";
+  char kept_[SUBLET_PATH_MAX_BYTES + 1] = {};
   BootId boot_id_;
+  Room room_{kRoom};
   bool connected_ = false;
   bool stopped_ = false;
 };

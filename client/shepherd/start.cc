@@ -132,8 +132,10 @@ const char* Shepherd::start_process() {
   sublet_frame hello = new_frame(SUBLET_FRAME_HELLO);
   hello.arg[0] = getpid();
   if (!slot_.meet_monitor(order_.monitor, hello)) return "monitor";
-  temporary_folders_.note();
-  if (const char* failed = launch_.fork(order_, weight_, output_.job_end(0), output_.job_end(1))) {
+  if (!order_.walls) temporary_folders_.note();
+  Room* const room = slot_.room().prepare(order_, slot_.kept()) ? &slot_.room() : nullptr;
+  if (const char* failed =
+          launch_.fork(order_, weight_, room, output_.job_end(0), output_.job_end(1))) {
     memcpy(failure_.place, launch_.place(), sizeof failure_.place);
     return failed;
   }

@@ -93,6 +93,15 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
   return false;
 }
 
+bool place(int descriptor, int number) {
+  if (descriptor < 0 || descriptor == number) return descriptor >= 0;
+  const bool placed = dup3(descriptor, number, O_CLOEXEC) == number;
+  const int error = errno;
+  close(descriptor);
+  errno = error;
+  return placed;
+}
+
 pid_t fork_sibling() {
   return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT, nullptr, nullptr, nullptr, nullptr));
 }

@@ -33,6 +33,9 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 // called.
 pid_t fork_sibling();
 
+// Gives a new descriptor this number. False with errno, also if it is -1.
+bool place(int descriptor, int number);
+
 // All signals have their default action.
 void reset_handlers();
 

@@ -155,6 +155,7 @@ AttemptOrder Rig::order(const std::vector<std::string>& arguments) {
   order.program = test_job();
   order.arguments = {"test_job"};
   order.arguments.insert(order.arguments.end(), arguments.begin(), arguments.end());
+  order.user = "tester";
   order.monitor = base_ + "/monitor.sock";
   static const bool walls = try_walls().possible();
   order.walls = walls ? 1 : 0;

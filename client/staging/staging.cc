@@ -230,6 +230,7 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, ui
   order.arguments.insert(order.arguments.end(), what.job.arguments.begin(),
                          what.job.arguments.end());
   order.standard_input = what.job.standard_input;
+  if (what.user.size() <= SUBLET_USER_MAX_BYTES) order.user = what.user;
   order.uid = what.uid;
   order.gid = what.uid;
   order.stdout_limit = order.stderr_limit = static_cast<int64_t>(settings.text_bound(what));

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,14 @@ bool wait_for_children() {
   }
 }
 
+sigset_t heard_signals() {
+  sigset_t heard;
+  sigemptyset(&heard);
+  sigaddset(&heard, SIGCHLD);
+  sigaddset(&heard, kDismissed);
+  return heard;
+}
+
 // Returns to the kernel the pages that lie entirely within it.
 void give_back(void* memory, size_t size) {
   const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -41,20 +50,23 @@ bool is_deserted(int socket) {
   return poll(&one, 1, 0) > 0 && (one.revents & POLLHUP) != 0;
 }
 
-void be_init(int socket, void* unused, size_t size) {
+void become_first(int socket, void* unused, size_t size) {
   prctl(PR_SET_NAME, "sublet-init", 0, 0, 0);
   // In this order: if the shepherd has ended before the first, the second says so.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || is_deserted(socket)) _exit(1);
   // The lock of the attempt's folder is among them.
-  syscall(SYS_close_range, 0u, ~0u, 0);
+  const auto kept = static_cast<unsigned>(socket);
+  if (kept > 0) syscall(SYS_close_range, 0u, kept - 1, 0);
+  syscall(SYS_close_range, kept + 1, ~0u, 0);
   // What the job sends has no effect then.
   reset_handlers();
   give_back(unused, size);
-  sigset_t heard;
-  sigemptyset(&heard);
-  sigaddset(&heard, SIGCHLD);
-  sigaddset(&heard, kDismissed);
+  const sigset_t heard = heard_signals();
   sigprocmask(SIG_BLOCK, &heard, nullptr);
+}
+
+void wait_until_alone() {
+  const sigset_t heard = heard_signals();
   bool dismissed = false;
   while (wait_for_children() || !dismissed) {
     siginfo_t info;
@@ -62,7 +74,15 @@ void be_init(int socket, void* unused, size_t size) {
     if (sigwaitinfo(&heard, &info) == kDismissed && info.si_code == SI_USER && info.si_pid == 0)
       dismissed = true;
   }
+}
+
+void be_init(int socket, void* unused, size_t size) {
+  become_first(socket, unused, size);
+  close(socket);
+  wait_until_alone();
   _exit(0);
 }
+
+bool say(int socket, char answer) { return send(socket, &answer, 1, MSG_NOSIGNAL) == 1; }
 
 }  // namespace sublet::shepherd

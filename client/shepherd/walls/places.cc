@@ -87,6 +87,15 @@ struct NameOf {
   char text[32];
 };
 
+bool make_parent(const char* path) {
+  char parent[PATH_MAX];
+  strcpy(parent, path);
+  if (char* slash = strrchr(parent, '/')) *slash = 0;
+  const int folder = walk(parent, true, false);
+  if (folder >= 0) close(folder);
+  return folder >= 0;
+}
+
 constexpr const char* kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
@@ -100,6 +109,7 @@ constexpr Link kDeviceLinks[] = {{"/dev/fd", "/proc/self/fd"},
                                  {"/dev/stderr", "/proc/self/fd/2"},
                                  {"/dev/ptmx", "pts/ptmx"}};
 
+constexpr char kCgroups[] = "/sys/fs/cgroup";
 constexpr char kEmpty[] = "mode=0711,size=1m,nr_inodes=4096";
 constexpr char kFewDevices[] = "mode=0755,size=1m,nr_inodes=1024";
 constexpr char kSmall[] = "mode=1777,size=1m,nr_inodes=4096";
@@ -247,7 +257,9 @@ bool Walls::cover_shared(const sublet_order& order) {
 }
 
 bool Walls::cover_all(const sublet_order& order) {
-  if (!cover_devices() || !cover_shared(order)) return false;
+  if (!cover_devices()) return false;
+  first_fresh_ = cover_count_;
+  if (!cover_shared(order)) return false;
   first_hidden_ = cover_count_;
   for (size_t i = 0; i < places_.hidden_count; ++i)
     if (!cover_with("tmpfs", places_.hidden[i], kEmpty)) return false;
@@ -282,10 +294,15 @@ bool Walls::close_cover(size_t cover) {
                nullptr) == 0;
 }
 
-// The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
-bool Walls::finish_covers() {
+bool Walls::open_temporary_folders() {
   for (const char* name : {SUBLET_PRIVATE_FOLDER "/tmp", SUBLET_PRIVATE_FOLDER "/var-tmp"})
     if (chmod(name, 01777) != 0 && errno != ENOENT) return false;
+  return true;
+}
+
+// The mount points are made: opens the temporary folders, and closes /dev and what is hidden.
+bool Walls::finish_covers() {
+  if (!open_temporary_folders()) return false;
   if (strcmp(covers_[devices_], "/dev") == 0 && !close_cover(devices_)) return false;
   for (size_t i = first_hidden_; i < cover_count_; ++i)
     if (!close_cover(i)) return false;
@@ -315,20 +332,64 @@ const char* Walls::admit() {
   return chdir(here_) == 0 ? nullptr : "walls";
 }
 
-// With cgroup v2 alone it may look up its limits, as some programs do. A mount of v1's hierarchies
-// would show all groups.
 const char* Walls::hide_cgroups(const sublet_order& order) {
-  if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
-  const bool own = *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_memory) == 0;
-  const size_t cover = cover_count_;
-  // A container may forbid the first.
-  if (!(own && cover_with("cgroup2", "/sys/fs/cgroup", nullptr))) {
-    cover_count_ = cover;
-    if (!cover_with("tmpfs", "/sys/fs/cgroup", kEmpty)) return "walls";
-  }
-  if (cover_count_ == cover) return nullptr;  // there is none, or it is granted
-  return close_cover(cover) ? nullptr : "walls";
+  place_ = kCgroups;
+  const bool hidden =
+      unshare(CLONE_NEWCGROUP) == 0 && (!covers_cgroups() || cover_cgroups(shows_cgroups(order)));
+  return hidden ? nullptr : "walls";
 }
+
+bool Walls::covers_cgroups() const { return access(kCgroups, F_OK) == 0 && !is_granted(kCgroups); }
+
+// Only root can write where folders of attempts are shown: it need not be closed. A place with too
+// long a name cannot be looked at later.
+bool Walls::settle(FreshPlaces* fresh, bool* covers) {
+  if (!open_temporary_folders()) return false;
+  if (strcmp(covers_[devices_], "/dev") == 0 && !close_cover(devices_)) return false;
+  for (size_t i = first_hidden_; i < cover_count_; ++i)
+    if (!lies_in(here_, covers_[i]) && !close_cover(i)) return false;
+  *covers = is_covered(here_) && !is_granted(here_);
+  if (*covers && !make_parent(here_)) return false;
+  for (size_t i = first_fresh_; i < first_hidden_; ++i) {
+    if (fresh->count == FreshPlaces::kMost || strlen(covers_[i]) >= sizeof fresh->path[0])
+      return false;
+    strcpy(fresh->path[fresh->count], covers_[i]);
+    fresh->names[fresh->count] = count_names(AT_FDCWD, covers_[i]);
+    if (fresh->names[fresh->count++] < 0) return false;
+  }
+  return true;
+}
+
+int count_names(int at, const char* path) {
+  const int folder = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return -1;
+  alignas(dirent64) char entries[512];
+  int names = 0;
+  ssize_t count;
+  while ((count = getdents64(folder, entries, sizeof entries)) > 0)
+    for (ssize_t i = 0; i < count;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + i);
+      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) ++names;
+      i += entry->d_reclen;
+    }
+  close(folder);
+  return count == 0 ? names : -1;
+}
+
+int make_mount_point(const char* path) { return walk(path, true, false); }
+
+bool shows_cgroups(const sublet_order& order) {
+  return *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_memory) == 0;
+}
+
+bool cover_cgroups(bool shows) {
+  // A container may forbid the first.
+  const bool shown = shows && mount("cgroup2", kCgroups, "cgroup2", kTame, nullptr) == 0;
+  if (!shown && mount("tmpfs", kCgroups, "tmpfs", kTame, kEmpty) != 0) return false;
+  return mount(nullptr, kCgroups, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kTame, nullptr) == 0;
+}
+
+bool uncover_cgroups() { return umount2(kCgroups, MNT_DETACH) == 0; }
 
 void TemporaryFolders::note() {
   timespec now = {};

@@ -20,11 +20,28 @@ namespace sublet::shepherd {
 // prepare() is apart from the rest, so that one process can do it for a slot and a user, and start
 // job after job. To be used in the attempt's folder, with all capabilities in the new namespaces
 // and umask 0.
+
+// The folders that begin empty, but for what leads to other places. That is root's, and stays.
+struct FreshPlaces {
+  static constexpr int kMost = 5;
+  char path[kMost][128];
+  int names[kMost];  // in it at the beginning
+  int count;
+};
+
 class Walls {
  public:
   // In the process that made the namespaces: what does not depend on the job. Null, or the step
   // that failed, with errno.
   const char* prepare(const sublet_order& order);
+  // Instead of admit(), for namespaces that serve attempt after attempt: opens the temporary
+  // folders, and closes what is hidden, but for where folders of attempts will be shown; *covers:
+  // they have to be. False if they cannot serve more than one.
+  bool settle(FreshPlaces* fresh, bool* covers);
+  // In their first process. False with errno.
+  bool cover_proc();
+  // Whether control groups are to be hidden: they can be seen, and are not granted.
+  bool covers_cgroups() const;
   // In its child, which becomes the job: lets it in with its own folder, and closes what is hidden.
   // The same. The working folder remains the attempt's.
   const char* admit();
@@ -52,7 +69,6 @@ class Walls {
   bool keep_own();
   static int walk_to(const char* path);
   bool keep_devices();
-  bool cover_proc();
   bool cover_devices();
   bool cover_shared(const sublet_order& order);
   bool cover_all(const sublet_order& order);
@@ -67,6 +83,7 @@ class Walls {
   bool show(size_t kept);
   bool show_from(size_t first);
   bool close_cover(size_t cover);
+  bool open_temporary_folders();
   bool finish_covers();
 
   sublet_places places_ = {};
@@ -78,9 +95,22 @@ class Walls {
   char covers_[kMostCovers][PATH_MAX];
   size_t cover_count_ = 0;
   size_t devices_ = 0;  // among the covers: that of /dev, if it is there
+  size_t first_fresh_ = 0;
   size_t first_hidden_ = 0;
   char text_[SUBLET_RECORD_MAX_BYTES + 1];
 };
+
+// The number of names in a folder, relative to `at`. -1 with errno.
+int count_names(int at, const char* path);
+// Opens a folder of that path; what is missing of it is created. -1 with errno.
+int make_mount_point(const char* path);
+// In the job's cgroup namespace: hides control groups, but its own if it `shows` them. False with
+// errno.
+bool cover_cgroups(bool shows);
+bool uncover_cgroups();
+// Whether the job may look up its limits, as some programs do: with cgroup v2 alone. A mount of
+// v1's hierarchies would show all groups.
+bool shows_cgroups(const sublet_order& order);
 
 class TemporaryFolders {
  public:

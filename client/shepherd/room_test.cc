@@ -1,0 +1,315 @@
+// The namespaces that a slot's attempts share one after the other, and what must not be found in
+// them.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "client/shepherd/test_rig.h"
+
+namespace sublet::shepherd {
+namespace {
+
+class ShepherdRoomTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ShepherdRoomTest);
+  CPPUNIT_TEST(is_kept_for_the_next_attempt);
+  CPPUNIT_TEST(is_made_anew_for_others);
+  CPPUNIT_TEST(is_made_anew_if_anything_is_left);
+  CPPUNIT_TEST(is_kept_if_all_has_been_removed);
+  CPPUNIT_TEST(has_no_process_of_the_attempt_before);
+  CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
+  CPPUNIT_TEST(has_its_own_view_of_control_groups);
+  CPPUNIT_TEST(may_lose_its_first_process);
+  CPPUNIT_TEST(ends_with_the_shepherd);
+  CPPUNIT_TEST(counts_what_orphans_used);
+  CPPUNIT_TEST(goes_with_the_slot);
+  CPPUNIT_TEST(a_failed_start_leaves_nothing);
+  CPPUNIT_TEST(a_lost_folder_is_made_anew);
+  CPPUNIT_TEST_SUITE_END();
+
+  static bool skip(const char* what) {
+    return skip_without_walls(what) || skip_unless_root(what) || without_cgroups();
+  }
+  static bool without_cgroups() {
+    Rig rig;
+    return !rig.cgroups().can_kill();
+  }
+
+  // The same account for all, as the attempts of a slot have it.
+  static AttemptOrder order(Rig& rig, const std::string& script) {
+    AttemptOrder order = rig.order({});
+    order.uid = order.gid = 100'000 + getpid() * 64ll;
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", script};
+    order.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+    rig.use_cgroups(&order);
+    return order;
+  }
+  static std::string tell(Rig& rig, SlotShepherd& slot, const AttemptOrder& order) {
+    const AttemptExit end = rig.run_in(slot, order);
+    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+    return rig.read(rig.folder(order) + "/stdout");
+  }
+  static std::string tell(Rig& rig, SlotShepherd& slot, const std::string& script) {
+    return tell(rig, slot, order(rig, script));
+  }
+  static constexpr char kWhere[] = "for n in mnt ipc pid; do readlink /proc/self/ns/$n; done";
+  static std::string where(Rig& rig, SlotShepherd& slot) { return tell(rig, slot, kWhere); }
+
+  // Of the first process, a child of the shepherd.
+  static pid_t first_of(const SlotShepherd& slot) {
+    const std::string task = std::to_string(slot.id().pid);
+    std::istringstream children(
+        system_files().read_file("/proc/" + task + "/task/" + task + "/children", 4096));
+    pid_t pid = 0;
+    for (pid_t one; children >> one;) {
+      const std::string name =
+          system_files().read_file("/proc/" + std::to_string(one) + "/comm", 64);
+      if (name == "sublet-init\n") pid = one;
+    }
+    return pid;
+  }
+
+  void is_kept_for_the_next_attempt() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string first = where(rig, slot);
+    const pid_t init = first_of(slot);
+    CPPUNIT_ASSERT(init > 0);
+    for (int i = 0; i < 3; ++i) CPPUNIT_ASSERT_EQUAL(first, where(rig, slot));
+    CPPUNIT_ASSERT_EQUAL(init, first_of(slot));
+  }
+
+  void is_made_anew_for_others() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    pid_t last = first_of(slot);
+    const auto is_new = [&](const AttemptOrder& order) {
+      const pid_t before = std::exchange(last, (tell(rig, slot, order), first_of(slot)));
+      return last > 0 && before != last;
+    };
+    AttemptOrder next = order(rig, kWhere);
+    CPPUNIT_ASSERT(!is_new(next));
+    next = order(rig, kWhere);
+    next.user = "another";
+    CPPUNIT_ASSERT(is_new(next));
+    next = order(rig, kWhere);
+    next.uid = next.gid = next.uid + 1;
+    CPPUNIT_ASSERT(is_new(next));
+    next = order(rig, kWhere);
+    next.limit_memory = 100 << 20;
+    CPPUNIT_ASSERT(is_new(next));
+    // These have namespaces of their own, which are not kept.
+    for (int i = 0; i < 2; ++i) {
+      next = order(rig, kWhere);
+      next.user = "";
+      CPPUNIT_ASSERT(!tell(rig, slot, next).empty());
+      CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
+      next = order(rig, kWhere);
+      next.no_network = 1;
+      CPPUNIT_ASSERT(!tell(rig, slot, next).empty());
+      CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
+      CPPUNIT_ASSERT(is_new(order(rig, kWhere)));
+    }
+  }
+
+  void is_made_anew_if_anything_is_left() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string look =
+        "ls -A /tmp /var/tmp /dev/shm /run/lock /dev/mqueue 2>&-; ipcs | grep -c 0x; ";
+    const std::string empty = tell(rig, slot, look);
+    for (const char* left :
+         {"echo secret >/tmp/left", "mkdir /var/tmp/.left", "ln -s a /dev/shm/left",
+          "mkfifo /run/lock/left", "ipcmk -M 100", "ipcmk -S 1", "ipcmk -Q",
+          "test ! -d /dev/mqueue || >/dev/mqueue/left"}) {
+      where(rig, slot);
+      const pid_t before = first_of(slot);
+      const std::string now =
+          tell(rig, slot, "{ " + std::string(left) + "; } >/dev/null || exit 0; " + kWhere);
+      CPPUNIT_ASSERT_MESSAGE(left, !now.empty());
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(left, empty, tell(rig, slot, look));
+      if (std::string(left).find("mqueue") != std::string::npos &&
+          !std::filesystem::exists("/dev/mqueue"))
+        continue;
+      CPPUNIT_ASSERT_MESSAGE(left, before != first_of(slot));
+    }
+  }
+
+  void is_kept_if_all_has_been_removed() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string first = where(rig, slot);
+    tell(rig, slot, "echo >/tmp/a; mkdir /dev/shm/b; rm -r /tmp/a /dev/shm/b");
+    tell(rig, slot, "ipcrm -m $(ipcmk -M 100 | grep -o '[0-9]*')");
+    CPPUNIT_ASSERT_EQUAL(first, where(rig, slot));
+  }
+
+  // They have left its session, ignore signals, and have no parent.
+  void has_no_process_of_the_attempt_before() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    AttemptOrder daemons = rig.order({"daemons", "20"});
+    daemons.uid = daemons.gid = order(rig, "").uid;
+    rig.use_cgroups(&daemons);
+    rig.run_in(slot, daemons);
+    CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(rig.folder(daemons)));
+    // Itself, grep's parent, and the first process.
+    CPPUNIT_ASSERT_EQUAL(std::string("1 sublet-init\n"),
+                         tell(rig, slot,
+                              "for p in /proc/[0-9]*; do p=${p#/proc/}; "
+                              "test $p = $$ || echo $p $(cat /proc/$p/comm); done"));
+  }
+
+  void shows_only_the_folder_of_the_attempt() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    rig.set_places({{rig.base()}, {}});
+    SlotShepherd slot = rig.start_slot();
+    const std::string look = "pwd; ls -A ..; ls " + rig.base() + "/attempts 2>&- || echo closed";
+    AttemptOrder one = order(rig, look + "; echo secret >out");
+    const std::string first = tell(rig, slot, one);
+    CPPUNIT_ASSERT(first.starts_with(rig.folder(one) + "/work\n"));
+    CPPUNIT_ASSERT(first.ends_with("closed\n"));
+    AttemptOrder two =
+        order(rig, look + "; cat " + rig.folder(one) + "/work/out 2>&- || echo refused; " + kWhere);
+    const std::string second = tell(rig, slot, two);
+    CPPUNIT_ASSERT(second.starts_with(rig.folder(two) + "/work\n"));
+    CPPUNIT_ASSERT(second.find("closed\nrefused\n") != std::string::npos);
+    CPPUNIT_ASSERT(second.ends_with(where(rig, slot)));
+    CPPUNIT_ASSERT_EQUAL(std::string("secret\n"), rig.read(rig.folder(one) + "/work/out"));
+    // What was mounted for them is gone.
+    CPPUNIT_ASSERT_EQUAL(std::string("1\n"), tell(rig, slot,
+                                                  "cut -d' ' -f5 /proc/self/mountinfo | grep -c " +
+                                                      rig.base() + "/attempts"));
+  }
+
+  void has_its_own_view_of_control_groups() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string look =
+        "grep ^0: /proc/self/cgroup; ls /sys/fs/cgroup | wc -l; "
+        "grep -c ' /sys/fs/cgroup ' /proc/self/mountinfo";
+    const std::string first = tell(rig, slot, look);
+    CPPUNIT_ASSERT(first.starts_with("0::/\n"));
+    for (int i = 0; i < 2; ++i) CPPUNIT_ASSERT_EQUAL(first, tell(rig, slot, look));
+  }
+
+  void may_lose_its_first_process() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    const pid_t init = first_of(slot);
+    CPPUNIT_ASSERT(init > 0 && kill(init, SIGKILL) == 0);
+    CPPUNIT_ASSERT(wait_until([&] { return first_of(slot) == 0; }));
+    where(rig, slot);
+    CPPUNIT_ASSERT(first_of(slot) != init);
+    // Beside a job, which it takes along.
+    AttemptOrder waits = rig.order({"wait"});
+    rig.use_cgroups(&waits);
+    const std::string folder = rig.prepare(waits);
+    const auto control = slot.run({static_cast<uint64_t>(waits.job), 1});
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    const pid_t second = first_of(slot);
+    CPPUNIT_ASSERT(second > 0 && kill(second, SIGKILL) == 0);
+    CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, rig.exit_of(folder).facts.code);
+    CPPUNIT_ASSERT(!where(rig, slot).empty());
+  }
+
+  void ends_with_the_shepherd() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    const pid_t init = first_of(slot);
+    const auto start = process_start_time(init);
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGKILL));
+    rig.wait_for(slot.id());
+    CPPUNIT_ASSERT(start.has_value());
+    CPPUNIT_ASSERT(wait_until([&] { return !is_same_process({init, *start}); }));
+  }
+
+  // Their parents do not wait for them: the first process does.
+  void counts_what_orphans_used() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    const auto used = [&](const std::string& script) {
+      const AttemptExit end = rig.run_in(slot, order(rig, script));
+      return end.facts.cpu_user_us + end.facts.cpu_system_us;
+    };
+    const int64_t alone = used(burn);
+    const int64_t orphan = used("(setsid sh -c '" + burn +
+                                "; echo done >gone' &) ; "
+                                "until test -e gone; do sleep 0.01; done");
+    CPPUNIT_ASSERT(orphan > alone / 2);
+    CPPUNIT_ASSERT(used("true") < alone / 2);
+  }
+
+  void goes_with_the_slot() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    const std::string slots = rig.base() + "/slots";
+    ProcessId process;
+    {
+      SlotShepherd slot = rig.start_slot();
+      process = slot.id();
+      AttemptOrder one = order(rig, kWhere);
+      tell(rig, slot, one);
+      // Its temporary folders wait for the next attempt; nobody else may look in.
+      CPPUNIT_ASSERT(!std::filesystem::exists(rig.folder(one) + "/private"));
+      struct stat about;
+      CPPUNIT_ASSERT(stat(slots.c_str(), &about) == 0);
+      CPPUNIT_ASSERT_EQUAL(mode_t{0700}, about.st_mode & 07777);
+      CPPUNIT_ASSERT(std::filesystem::exists(slots + "/" + std::to_string(process.pid) + "/tmp"));
+    }
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(process));
+    CPPUNIT_ASSERT(std::filesystem::is_empty(slots));
+  }
+
+  void a_failed_start_leaves_nothing() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string first = where(rig, slot);
+    for (const char* program : {"/nowhere", "/etc/passwd"}) {
+      AttemptOrder bad = order(rig, "");
+      bad.program = program;
+      CPPUNIT_ASSERT_EQUAL(std::string("exec"), rig.run_in(slot, bad).step);
+    }
+    AttemptOrder bad = order(rig, "");
+    bad.work = "nowhere";
+    CPPUNIT_ASSERT_EQUAL(std::string("chdir"), rig.run_in(slot, bad).step);
+    bad = order(rig, "");
+    bad.standard_input = "nowhere";
+    CPPUNIT_ASSERT_EQUAL(std::string("standard input"), rig.run_in(slot, bad).step);
+    CPPUNIT_ASSERT_EQUAL(first, where(rig, slot));
+  }
+
+  void a_lost_folder_is_made_anew() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    std::filesystem::remove_all(rig.base() + "/slots");
+    CPPUNIT_ASSERT_EQUAL(std::string("kept\n"), tell(rig, slot, "echo kept >/tmp/a && cat /tmp/a"));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ShepherdRoomTest);
+
+}  // namespace
+}  // namespace sublet::shepherd

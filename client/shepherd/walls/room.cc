@@ -1,0 +1,283 @@
+#include "client/shepherd/walls/room.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attempt/namespaces.h"
+#include "client/shepherd/system.h"
+#include "client/shepherd/walls/init.h"
+#include "client/shepherd/walls/places.h"
+
+namespace sublet::shepherd {
+namespace {
+
+// Answers of the first process.
+constexpr char kReady = 'r';
+constexpr char kClean = 'c';
+constexpr char kDirty = 'd';
+
+constexpr int kNone = -1;
+constexpr int kUnknown = -2;
+
+// The folder in which the namespace's POSIX message queues are seen, whether or not the machine has
+// a place for it. kNone: the kernel has none of them.
+int open_queues() {
+  const int type = fsopen("mqueue", FSOPEN_CLOEXEC);
+  if (type < 0) return errno == ENODEV ? kNone : kUnknown;
+  const bool made = fsconfig(type, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) == 0;
+  const int folder = made ? fsmount(type, FSMOUNT_CLOEXEC, 0) : kUnknown;
+  close(type);
+  return folder < 0 ? kUnknown : folder;
+}
+
+// Of System V, in the namespace of this process.
+bool has_ipc_objects() {
+  struct shm_info segments = {};
+  struct seminfo semaphores = {};
+  struct msginfo queues = {};
+  union {
+    struct seminfo* about;
+  } argument = {&semaphores};
+  if (shmctl(0, SHM_INFO, reinterpret_cast<shmid_ds*>(&segments)) < 0 ||
+      semctl(0, 0, SEM_INFO, argument) < 0 ||
+      msgctl(0, MSG_INFO, reinterpret_cast<msqid_ds*>(&queues)) < 0)
+    return errno != ENOSYS;
+  return segments.used_ids > 0 || semaphores.semusz > 0 || queues.msgpool > 0;
+}
+
+bool is_different(const char* kept, const char* text) { return strcmp(kept, text) != 0; }
+
+}  // namespace
+
+bool Room::reserve() const {
+  for (int i = 0; i < kDescriptors; ++i)
+    if (!place(open("/dev/null", O_RDWR | O_CLOEXEC), first_ + i)) return false;
+  return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses);
+}
+
+void Room::look() {
+  if (init_ > 0 && waitpid(init_, nullptr, WNOHANG) != 0) init_ = 0;
+}
+
+bool Room::fits(const sublet_order& order) {
+  look();
+  return init_ > 0 && !is_different(user_, order.user) && uid_ == order.uid && gid_ == order.gid &&
+         memory_ == sublet_memory_limit(&order);
+}
+
+void Room::note_terms(const sublet_order& order) {
+  strcpy(user_, order.user);
+  uid_ = order.uid;
+  gid_ = order.gid;
+  memory_ = sublet_memory_limit(&order);
+}
+
+// A network of its own may remember connections. Without a control group the CPU time of processes
+// whose parents have ended is known only when the first process ends.
+bool Room::prepare(const sublet_order& order, const char* kept) {
+  used_ = asked_ = clean_ = false;
+  const bool wanted = !impossible_ && geteuid() == 0 && order.walls && !order.no_network &&
+                      *order.user && *order.cgroup_unified;
+  if (wanted && fits(order)) {
+    used_ = rename(kept, SUBLET_PRIVATE_FOLDER) == 0;
+    if (used_) return true;
+  }
+  // The end of an attempt in namespaces of its own is seen by that no child is left.
+  remove(kept);
+  if (!wanted) return false;
+  used_ = make(order);
+  if (used_) return true;
+  impossible_ = true;
+  remove(SUBLET_PRIVATE_FOLDER);
+  return false;
+}
+
+bool Room::make(const sublet_order& order) {
+  if (!notes_) {
+    void* const shared =
+        mmap(nullptr, sizeof(Notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return false;
+    notes_ = static_cast<Notes*>(shared);
+  }
+  memset(notes_, 0, sizeof *notes_);
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  init_ = start(order, ends[0], ends[1]);
+  close(ends[1]);
+  char answer = 0;
+  const bool ready = init_ > 0 && read(ends[0], &answer, 1) == 1 && answer == kReady;
+  if (!place(ends[0], first_ + kReport) || !ready || !open_namespaces()) return false;
+  note_terms(order);
+  return true;
+}
+
+void Room::be_starter(const sublet_order& order, int report, int told) const {
+  Walls walls;
+  pid_t init = -1;
+  if (enter_new_namespaces(false)) {
+    umask(0);
+    const bool prepared =
+        !walls.prepare(order) && walls.settle(&notes_->fresh, &notes_->covers_own);
+    notes_->covers_cgroups = walls.covers_cgroups();
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (prepared) init = fork_sibling();
+    if (init == 0) be_first(report, walls);
+  }
+  _exit(write(told, &init, sizeof init) == sizeof init ? 0 : 1);
+}
+
+// Only the children of whoever makes a namespace of processes are in it; see Launch. 0: it failed.
+pid_t Room::start(const sublet_order& order, int ours, int report) const {
+  int told[2];
+  if (pipe2(told, O_CLOEXEC) != 0) return 0;
+  const pid_t starter = ::fork();
+  if (starter == 0) {
+    close(ours);
+    be_starter(order, report, told[1]);
+  }
+  close(told[1]);
+  pid_t init = 0;
+  if (starter < 0 || read(told[0], &init, sizeof init) != sizeof init || init < 0) init = 0;
+  close(told[0]);
+  while (starter > 0 && waitpid(starter, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return init;
+}
+
+bool Room::open_namespaces() const {
+  const struct {
+    const char* name;
+    int number;
+  } all[] = {{"pid", kProcesses}, {"mnt", kMounts}, {"ipc", kMessages}};
+  for (const auto& one : all) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", static_cast<int>(init_), one.name);
+    if (!place(open(path, O_RDONLY | O_CLOEXEC), first_ + one.number)) return false;
+  }
+  return true;
+}
+
+pid_t Room::fork(Weight& weight) const {
+  if (setns(first_ + kProcesses, CLONE_NEWPID) != 0) return -1;
+  const pid_t child = weight.fork();
+  if (child == 0) return 0;
+  const int error = errno;
+  // Helpers of this process are to be outside.
+  if (setns(first_ + kOwnProcesses, CLONE_NEWPID) != 0) _exit(1);
+  errno = error;
+  return child;
+}
+
+const char* Room::enter() const {
+  char* const here = notes_->folder;
+  if (!getcwd(here, PATH_MAX)) return "walls";
+  const int tree =
+      notes_->covers_own ? open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
+  if (notes_->covers_own && tree < 0) return "walls";
+  if (setns(first_ + kMounts, CLONE_NEWNS) != 0 || setns(first_ + kMessages, CLONE_NEWIPC) != 0)
+    return "namespaces";
+  if (tree >= 0) {
+    notes_->shown = true;
+    constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+    const int point = make_mount_point(here);
+    if (point < 0 || move_mount(tree, "", point, "", kBoth) != 0) return "walls";
+  }
+  return chdir(here) == 0 ? nullptr : "walls";
+}
+
+const char* Room::hide_cgroups(const sublet_order& order) const {
+  if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
+  if (!notes_->covers_cgroups) return nullptr;
+  notes_->hidden = true;
+  return cover_cgroups(shows_cgroups(order)) ? nullptr : "walls";
+}
+
+// In the first process: removes what was mounted for the attempt.
+bool Room::tidy() const {
+  const bool uncovered = !notes_->hidden || uncover_cgroups();
+  const bool removed =
+      !notes_->shown || (umount2(notes_->folder, MNT_DETACH) == 0 && rmdir(notes_->folder) == 0);
+  notes_->shown = notes_->hidden = false;
+  return uncovered && removed;
+}
+
+bool Room::is_clean(int queues) const {
+  const FreshPlaces& fresh = notes_->fresh;
+  for (int i = 0; i < fresh.count; ++i)
+    if (count_names(AT_FDCWD, fresh.path[i]) != fresh.names[i]) return false;
+  if (queues != kNone && (queues == kUnknown || count_names(queues, ".") != 0)) return false;
+  return !has_ipc_objects();
+}
+
+void Room::be_first(int report, Walls& walls) const {
+  const bool covered = walls.cover_proc();
+  become_first(report, &walls, sizeof walls);
+  const int queues = open_queues();
+  if (!covered || !say(report, kReady)) _exit(1);
+  for (;;) {
+    wait_until_alone();
+    if (!say(report, tidy() && is_clean(queues) ? kClean : kDirty)) _exit(1);
+  }
+}
+
+void Room::ask() {
+  if (asked_ || init_ <= 0) return;
+  asked_ = kill(init_, kDismissed) == 0;
+}
+
+bool Room::is_empty() {
+  char answer = 0;
+  if (!asked_ || recv(first_ + kReport, &answer, 1, MSG_DONTWAIT) != 1) return false;
+  clean_ = answer == kClean;
+  asked_ = false;
+  return true;
+}
+
+void Room::lose() {
+  init_ = 0;
+  asked_ = false;
+}
+
+void Room::leave(const char* kept) {
+  const bool stays = used_ && clean_ && init_ > 0 && rename(SUBLET_PRIVATE_FOLDER, kept) == 0;
+  if (used_ && !stays) end_first();
+  used_ = false;
+}
+
+void Room::end_first() {
+  if (init_ <= 0) return;
+  kill(init_, SIGKILL);
+  while (waitpid(init_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  init_ = 0;
+}
+
+void Room::remove(const char* kept) {
+  end_first();
+  constexpr int kMostOpen = 8;
+  const auto remove_one = [](const char* path, const struct stat*, int kind, struct FTW*) {
+    if (kind == FTW_DP) rmdir(path);
+    return 0;
+  };
+  nftw(kept, remove_one, kMostOpen, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+}  // namespace sublet::shepherd
