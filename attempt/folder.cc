@@ -267,7 +267,7 @@ void write_order(Files& files, const std::string& folder, const AttemptOrder& or
     throw FileError(EFBIG, "write", path, "Give the job shorter arguments or variables.");
   std::string error = "a value contains a NUL byte";
   if (holds_nul(order) || !parse_order(text, &error)) throw FileError(EINVAL, "write", path, error);
-  files.write_atomic(path, text, 0600, Files::Outlives::kProcess);
+  files.write_over(path, text, Files::Outlives::kProcess);
 }
 
 void write_places(Files& files, const std::string& state_folder, const AttemptPlaces& places) {

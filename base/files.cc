@@ -179,10 +179,14 @@ void Files::remove_quietly(const std::string& path) {
 
 void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t mode,
                          Outlives outlives) {
-  const std::string folder = folder_of(path);
   const std::string temporary =
-      folder + "/" + std::string(kTemporaryPrefix) + hex_encode(random_bytes(8));
+      folder_of(path) + "/" + std::string(kTemporaryPrefix) + hex_encode(random_bytes(8));
   UniqueFd fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL, mode);
+  write_through(fd, temporary, path, bytes, mode, outlives);
+}
+
+void Files::write_through(const UniqueFd& fd, const std::string& temporary, const std::string& path,
+                          std::string_view bytes, mode_t mode, Outlives outlives) {
   try {
     // The umask may have cleared bits.
     if (fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", temporary);
@@ -193,7 +197,21 @@ void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t
     remove_quietly(temporary);
     throw FileError(e.code(), e.doing(), path, e.advice());
   }
-  if (outlives == Outlives::kPower) sync_folder(folder);
+  if (outlives == Outlives::kPower) sync_folder(folder_of(path));
+}
+
+std::string Files::spare_name(const std::string& path) {
+  const size_t name = path.rfind('/') + 1;
+  return path.substr(0, name) + "." + path.substr(name) + ".new";
+}
+
+void Files::write_over(const std::string& path, std::string_view bytes, Outlives outlives) {
+  constexpr mode_t kMode = 0600;
+  const std::string temporary = spare_name(path);
+  UniqueFd fd = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW, kMode);
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0)
+    throw FileError(errno, "set the size of", temporary);
+  write_through(fd, temporary, path, bytes, kMode, outlives);
 }
 
 void Files::append(const std::string& path, std::string_view bytes, mode_t mode) {

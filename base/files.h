@@ -60,6 +60,11 @@ class Files {
   // may not survive a loss of power.
   virtual void write_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0600,
                             Outlives outlives = Outlives::kPower);
+  // The same, by way of the file spare_name(path), which is written over if it is there. Nobody
+  // else may write to that folder.
+  void write_over(const std::string& path, std::string_view bytes, Outlives outlives);
+  // "folder/.name.new"
+  static std::string spare_name(const std::string& path);
   // Appends (creating the file with `mode`) and syncs. After a failed append the file
   // is truncated to its old size.
   virtual void append(const std::string& path, std::string_view bytes, mode_t mode = 0600);
@@ -112,6 +117,8 @@ class Files {
   void ask(FileStep step, const char* doing, const std::string& path) const;
   UniqueFd open(const std::string& path, int flags, mode_t mode) const;
   void write_all(int fd, const std::string& path, std::string_view bytes);
+  void write_through(const UniqueFd& fd, const std::string& temporary, const std::string& path,
+                     std::string_view bytes, mode_t mode, Outlives outlives);
   void remove_quietly(const std::string& path);
   struct Removal;
   void empty_folder(Removal& removal, int folder, const std::string& path, int depth);

@@ -68,7 +68,7 @@ EndRecord parse_end(std::string_view text) {
 
 void write_assignment(Files& files, const std::string& folder, const Assignment& assignment,
                       Files::Outlives outlives) {
-  files.write_atomic(folder + "/" + kAssignmentFile, print_assignment(assignment), 0600, outlives);
+  files.write_over(folder + "/" + kAssignmentFile, print_assignment(assignment), outlives);
 }
 
 void write_end(Files& files, const std::string& folder, const EndRecord& end) {

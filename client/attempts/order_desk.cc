@@ -42,6 +42,7 @@ OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPre
       presence_(presence),
       accepted_(std::move(accepted)),
       vacate_(std::move(vacate)),
+      spare_folders_(files, settings.state_folder, 2 * settings.facts.slots),
       slot_taken_(settings.facts.slots, false) {}
 
 void OrderDesk::set_session(const std::string& key, uint64_t term) {
@@ -274,7 +275,8 @@ void OrderDesk::keep_promise(RunOrder& order) {
   what.nonce = random_id();
   what.accepted_us = system_clock().utc_us();
   const std::string folder = attempt_folder(settings_.state_folder, what.name);
-  make_attempt_folder(files_, folder, what.uid, what.uid);
+  files_.make_folders(folder_of(folder), 0711, Files::Outlives::kProcess);
+  spare_folders_.make(folder, what.uid, what.user);
   write_assignment(files_, folder, what);
 }
 
@@ -386,6 +388,10 @@ void OrderDesk::release_slot(const AttemptName& name) {
   slot_taken_[static_cast<size_t>(known->second.slot)] = false;
   known->second.slot = -1;
   known->second.gpus.clear();
+}
+
+bool OrderDesk::reuse_folder(const Assignment& what, const std::string& folder) {
+  return spare_folders_.take(folder, what.uid, what.user);
 }
 
 void OrderDesk::forget(const AttemptName& name) {

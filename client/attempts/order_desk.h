@@ -20,6 +20,7 @@
 #include "client/attempts/assignment.h"
 #include "client/link/server_calls.h"
 #include "client/machine/network_rules.h"
+#include "client/staging/spare_folders.h"
 #include "protocol/frame.h"
 #include "protocol/lease.h"
 
@@ -156,6 +157,9 @@ class OrderDesk {
   void adopt(const Assignment& assignment, bool holds_slot);
   // Its processes are gone and its folder is closed to the slot's account.
   void release_slot(const AttemptName& name);
+  // Takes over the folder of an attempt that is over, for another one. False: it is still there and
+  // has to be removed.
+  bool reuse_folder(const Assignment& what, const std::string& folder);
   // Its folder has been removed.
   void forget(const AttemptName& name);
   uint32_t slots_free();
@@ -189,6 +193,7 @@ class OrderDesk {
   const PublicPresence& presence_;
   const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
   const std::function<void(std::vector<VacateOrder>)> vacate_;
+  SpareFolders spare_folders_;
   std::function<uint64_t()> removable_ = [] { return 0; };
   std::function<void(uint64_t)> make_room_;
   std::atomic<bool> draining_{false};

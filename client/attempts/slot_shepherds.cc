@@ -37,7 +37,9 @@ GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
   if (const auto present = of(slot)) {
     if (auto control = present->run(name))
       return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(*control))};
-    remove("/" + std::to_string(present->id().pid));
+    const std::string kept = "/" + std::to_string(present->id().pid);
+    remove(kept);
+    remove(kept + ".control");
   }
   const auto shepherd = start(slot);
   auto control = shepherd->run(name);

@@ -355,21 +355,26 @@ void AttemptTasks::empty_trash() {
 void AttemptTasks::do_remove(const WorkPtr& work) {
   remove_cgroups(work->assignment->name);
   try {
-    // Renamed first, so that a client killed meanwhile leaves no half-removed attempt.
-    // Not synced: after a power failure the whole folder may be back.
-    std::string trash = trash_folder(folder_of(folder_of(work->folder)));
-    files_.make_folders(trash, 0700);
-    std::string thrown_away = trash + work->folder.substr(work->folder.rfind('/')) + "." +
-                              std::to_string(system_clock().utc_us());
-    if (rename(work->folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
-      throw FileError(errno, "discard", work->folder);
-    const uint64_t bytes = work->end.disk_peak;
-    remove_discarded(thrown_away, bytes > 0 ? bytes : disk_usage(thrown_away, kRemovedHere));
+    const bool reused = desk_.reuse_folder(*work->assignment, work->folder);
+    if (!reused) discard(*work);
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
   }
   desk_.forget(work->assignment->name);
   events_.removed(work);
+}
+
+void AttemptTasks::discard(const AttemptWork& work) {
+  // Renamed first, so that a client killed meanwhile leaves no half-removed attempt.
+  // Not synced: after a power failure the whole folder may be back.
+  std::string trash = trash_folder(folder_of(folder_of(work.folder)));
+  files_.make_folders(trash, 0700);
+  std::string thrown_away = trash + work.folder.substr(work.folder.rfind('/')) + "." +
+                            std::to_string(system_clock().utc_us());
+  if (rename(work.folder.c_str(), thrown_away.c_str()) != 0 && errno != ENOENT)
+    throw FileError(errno, "discard", work.folder);
+  const uint64_t bytes = work.end.disk_peak;
+  remove_discarded(thrown_away, bytes > 0 ? bytes : disk_usage(thrown_away, kRemovedHere));
 }
 
 void AttemptTasks::check_end(const WorkPtr& work) {

@@ -109,6 +109,8 @@ class AttemptTasks {
   void close_and_hand_in(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
+  // Removes its folder.
+  void discard(const AttemptWork& work);
   // For `sublet owner history`, if the attempt had to leave.
   void note_eviction(const WorkPtr& work);
   // Reports to the desk, once, whether this machine could start the program.

@@ -142,6 +142,7 @@ bool Shepherd::write_exit(const sublet_exit& end) {
 }
 
 int Shepherd::conclude(const sublet_exit& end) {
+  slot_.stop_listening();
   const bool written = write_exit(end);
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);

@@ -91,21 +91,25 @@ int connect_monitor(const char* path) {
   return -1;
 }
 
-bool Control::listen() {
+int listen_for_client() {
   sockaddr_un address;
-  if (!set_address(&address, SUBLET_CONTROL_SOCKET)) return false;
-  listener_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener_ < 0) return false;
+  if (!set_address(&address, SUBLET_CONTROL_SOCKET)) return -1;
+  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (listener < 0) return -1;
   // It may have been left by a shepherd that died before writing its record.
   unlink(SUBLET_CONTROL_SOCKET);
   mode_t before = umask(0177);
-  bool bound = bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   umask(before);
-  return bound && ::listen(listener_, kConnections) == 0;
+  if (bound && listen(listener, Control::kConnections) == 0) return listener;
+  const int error = errno;
+  close(listener);
+  errno = error;
+  return -1;
 }
 
-void Control::accept() {
-  int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+void Control::accept(int listener) {
+  int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
   if (!trusted_peer(fd)) {
     close(fd);

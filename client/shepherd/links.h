@@ -24,6 +24,9 @@ bool trusted_peer(int socket);
 // longer than SUBLET_MONITOR_SILENCE_NS.
 int connect_monitor(const char* path);
 
+// A socket that listens on `control` in the current folder. -1 with errno.
+int listen_for_client();
+
 // The connection that the client made with its order; and, for a client that was restarted, those
 // made to `control` in the current folder. It may connect before its old connection is seen to be
 // closed.
@@ -32,15 +35,12 @@ class Control {
   static constexpr int kConnections = 4;
 
   void add(int connection);
-  bool listen();
-  int listener() const { return listener_; }
   int connection(int i) const { return connections_[i]; }
-  void accept();
+  void accept(int listener);
   void drop(int i);
   void send_all(const sublet_frame& frame);
 
  private:
-  int listener_ = -1;
   int connections_[kConnections] = {-1, -1, -1, -1};
   int oldest_ = 0;
 };

@@ -423,7 +423,7 @@ void Shepherd::loop() {
     pollfd fds[9 + Control::kConnections] = {};
     int count = 0;
     for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), launch_.poll_fd(),
-                   control_.listener(), output_.poll_fd(0), output_.poll_fd(1)})
+                   slot_.listener(), output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
     fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
     fds[count++] = {slot_.room().poll_fd(), POLLIN, 0};
@@ -441,7 +441,7 @@ void Shepherd::loop() {
     for (int i = 0; i < Control::kConnections; ++i)
       if (fds[9 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();
-    if (fds[4].revents) control_.accept();
+    if (fds[4].revents) control_.accept(slot_.listener());
     for (int i = 0; i < 2; ++i) {
       if (fds[5 + i].revents && !(fds[5 + i].revents & POLLIN)) output_.ended(i);
     }

@@ -181,14 +181,17 @@ class PlacesTest : public CppUnit::TestFixture {
     Rig rig;
     const AttemptOrder order = shell(rig,
                                      "cd ..; rm -f control order; mkdir exit; echo forged >new && "
-                                     "mv new record; [ -d work ] && echo here");
+                                     "mv new record; [ -d work ] && echo here; cd work; "
+                                     "touch ready; until [ -e go ]; do sleep 0.01; done");
     rig.set_places({{}, {}});
     const std::string folder = rig.start(order);
-    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.finish(folder).facts.outcome);
-    CPPUNIT_ASSERT_EQUAL(std::string("here\n"), rig.read(folder + "/stdout"));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
     CPPUNIT_ASSERT_EQUAL(order.job, rig.record(folder).job);
     for (const char* name : {"/order", "/control"})
       CPPUNIT_ASSERT(system_files().exists(folder + name));
+    system_files().write_atomic(folder + "/work/go", "");
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.finish(folder).facts.outcome);
+    CPPUNIT_ASSERT_EQUAL(std::string("here\n"), rig.read(folder + "/stdout"));
   }
 
   // It sees no group of another attempt.

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -54,7 +55,7 @@ const char* Slot::prepare() {
       !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
     return "signals";
   lose_monitor();
-  if (!room_.reserve()) return "namespaces";
+  if (!reserve(kListener) || !room_.reserve()) return "namespaces";
   const int size = snprintf(kept_, sizeof kept_, "%s/" SUBLET_SLOTS_FOLDER "/%d", state_folder_,
                             static_cast<int>(getpid()));
   errno = ENAMETOOLONG;
@@ -63,13 +64,27 @@ const char* Slot::prepare() {
   *name = 0;
   mkdir(kept_, 0700);
   *name = '/';
+  snprintf(kept_control_, sizeof kept_control_, "%s.control", kept_);
   return nullptr;
 }
 
-// What takes its number until the next connection is of no use otherwise.
 void Slot::lose_monitor() {
   connected_ = false;
-  place(open("/dev/null", O_RDWR | O_CLOEXEC), kMonitor);
+  reserve(kMonitor);
+}
+
+bool Slot::listen() {
+  if (listens_ && rename(kept_control_, SUBLET_CONTROL_SOCKET) == 0) return true;
+  listens_ = place(listen_for_client(), kListener);
+  return listens_;
+}
+
+// Who has connected too late learns that the attempt is over.
+void Slot::stop_listening() {
+  if (!listens_) return;
+  for (int late; (late = accept4(kListener, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) close(late);
+  listens_ = rename(SUBLET_CONTROL_SOCKET, kept_control_) == 0;
+  if (!listens_) unlink(SUBLET_CONTROL_SOCKET);
 }
 
 bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
@@ -135,6 +150,7 @@ int Slot::run(const char* state_folder) {
   int status = Shepherd::kDone;
   for (wait(); !stopped_; wait()) status = run_next();
   room_.remove(kept_);
+  if (listens_) unlink(kept_control_);
   return status;
 }
 

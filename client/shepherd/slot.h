@@ -31,6 +31,11 @@ class Slot {
   Room& room() { return room_; }
   // Where the folder of the room's temporary files is between two attempts.
   const char* kept() const { return kept_; }
+  // Listens on `control` in the attempt's folder. False with errno.
+  bool listen();
+  int listener() const { return kListener; }
+  // The attempt has ended, in whose folder this process is.
+  void stop_listening();
   // To end after this attempt.
   void stop() { stopped_ = true; }
 
@@ -41,6 +46,7 @@ class Slot {
     kSignals,
     kTimer,
     kMonitor,
+    kListener,
     kRoom,
     kFirstOfAttempt = kRoom + Room::kDescriptors
   };
@@ -56,6 +62,9 @@ class Slot {
   BootId boot_id_;
   Room room_{kRoom};
   bool connected_ = false;
+  // The socket of `control` is kept, and its name goes from folder to folder.
+  bool listens_ = false;
+  char kept_control_[SUBLET_PATH_MAX_BYTES + 16] = {};
   bool stopped_ = false;
 };
 

@@ -28,6 +28,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_cannot_be_run_ends_the_process);
   CPPUNIT_TEST(the_monitor_may_be_restarted_in_between);
   CPPUNIT_TEST(an_old_word_of_the_monitor_starts_nothing);
+  CPPUNIT_TEST(a_restarted_client_finds_the_attempt_that_runs);
   CPPUNIT_TEST(it_says_when_it_has_done);
   CPPUNIT_TEST(messages_without_a_connection_are_skipped);
   CPPUNIT_TEST_SUITE_END();
@@ -228,6 +229,26 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const AttemptExit end = rig.run_in(slot, rig.order({"exit", "0"}));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_UNSTARTED}, end.facts.outcome);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_BLIND}, end.facts.reason);
+  }
+
+  // Its name goes from one attempt's folder to the next.
+  void a_restarted_client_finds_the_attempt_that_runs() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (int i = 0; i < 3; ++i) {
+      const AttemptOrder order = rig.order({"wait"});
+      const std::string folder = rig.prepare(order);
+      const auto control = slot.run(name_of(order));
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      const UniqueFd again = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
+      const auto status = rig.receive(again.get(), SUBLET_FRAME_STATUS);
+      CPPUNIT_ASSERT(status && status->job == static_cast<uint64_t>(order.job));
+      rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+      CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+      CPPUNIT_ASSERT(!system_files().exists(folder + "/control"));
+      if (i == 1)  // its place is lost: it is made anew
+        std::filesystem::remove_all(rig.base() + "/slots");
+    }
   }
 
   void it_says_when_it_has_done() {

@@ -94,7 +94,7 @@ const char* Shepherd::prepare() {
     return "boot_id";
   }
   if (!add_environment()) return "environment";
-  if (!control_.listen()) return "control";
+  if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
   if (const char* failed = weight_.make(order_)) return failed;

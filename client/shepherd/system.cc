@@ -102,6 +102,8 @@ bool place(int descriptor, int number) {
   return placed;
 }
 
+bool reserve(int number) { return place(open("/dev/null", O_RDWR | O_CLOEXEC), number); }
+
 pid_t fork_sibling() {
   return static_cast<pid_t>(syscall(SYS_clone, CLONE_PARENT, nullptr, nullptr, nullptr, nullptr));
 }

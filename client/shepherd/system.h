@@ -35,6 +35,8 @@ pid_t fork_sibling();
 
 // Gives a new descriptor this number. False with errno, also if it is -1.
 bool place(int descriptor, int number);
+// Takes the number until a descriptor gets it.
+bool reserve(int number);
 
 // All signals have their default action.
 void reset_handlers();

@@ -69,7 +69,7 @@ bool is_different(const char* kept, const char* text) { return strcmp(kept, text
 
 bool Room::reserve() const {
   for (int i = 0; i < kDescriptors; ++i)
-    if (!place(open("/dev/null", O_RDWR | O_CLOEXEC), first_ + i)) return false;
+    if (!shepherd::reserve(first_ + i)) return false;
   return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses);
 }
 

@@ -1,0 +1,51 @@
+// Folders of attempts that are over, for attempts to come of the same user in the same slot. ext4
+// does not use an inode again for five seconds after its removal, and searches for others: creating
+// an attempt's folder with its files costs more than a short job. A spare folder is as a new one,
+// but that its files are there under other names, to be written over (Files::write_atomic). With
+// root only: without, jobs of several users share an account. Any thread; the mutex protects the
+// list only.
+#ifndef SUBLET_CLIENT_STAGING_SPARE_FOLDERS_H_
+#define SUBLET_CLIENT_STAGING_SPARE_FOLDERS_H_
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/files.h"
+
+namespace sublet::client {
+
+class SpareFolders {
+ public:
+  // At most so many, in `state_folder`. Removes what an earlier client has left.
+  SpareFolders(Files& files, const std::string& state_folder, size_t most);
+
+  // Makes the folder of an attempt. Throws FileError.
+  void make(const std::string& folder, int64_t uid, const std::string& user);
+  // Takes it over when the attempt is over, unless anything was left in it but the files that every
+  // attempt has. False: it is still there and has to be removed.
+  bool take(const std::string& folder, int64_t uid, const std::string& user);
+
+ private:
+  struct Spare {
+    int64_t uid;
+    std::string user;
+    std::string folder;
+  };
+  std::optional<Spare> find(int64_t uid, const std::string& user);
+  // Removes the oldest if there are too many.
+  void add(Spare spare);
+
+  Files& files_;
+  const std::string folder_;
+  const size_t most_;
+  std::mutex mutex_;
+  std::deque<Spare> spares_;
+  uint64_t number_ = 0;
+};
+
+}  // namespace sublet::client
+
+#endif  // SUBLET_CLIENT_STAGING_SPARE_FOLDERS_H_
