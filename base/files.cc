@@ -158,6 +158,36 @@ void Files::sync_file(const std::string& path) {
   sync(fd.get(), path);
 }
 
+bool Files::sync_below(int folder, const std::string& path, size_t* left) {
+  constexpr int kLook = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(dup(folder)), closedir);
+  if (!entries) return false;
+  while (const dirent* entry = readdir(entries.get())) {
+    const std::string name = entry->d_name;
+    const bool has_contents =
+        entry->d_type == DT_REG || entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+    if (name == "." || name == ".." || !has_contents) continue;
+    const UniqueFd fd(openat(folder, name.c_str(), kLook));
+    struct stat about;
+    if ((*left)-- == 0 || !fd.valid() || fstat(fd.get(), &about) != 0) return false;
+    const bool good = S_ISDIR(about.st_mode)
+                          ? sync_below(fd.get(), path + "/" + name, left)
+                          : !S_ISREG(about.st_mode) || (sync(fd.get(), path + "/" + name), true);
+    if (!good) return false;
+  }
+  sync(folder, path);
+  return true;
+}
+
+void Files::sync_tree(const std::string& path, size_t most) {
+  const UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid() && errno == ENOENT) return;
+  if (!folder.valid()) throw FileError(errno, "open", path);
+  if (sync_below(folder.get(), path, &most)) return;
+  ask(FileStep::sync, "sync", path);
+  if (syncfs(folder.get()) != 0) throw FileError(errno, "sync", path);
+}
+
 void Files::link(const std::string& from, const std::string& to) {
   ask(FileStep::link, "link to", to);
   if (::link(from.c_str(), to.c_str()) != 0) throw FileError(errno, "link to", to);

@@ -99,6 +99,10 @@ class Files {
   // After an error the data may be lost even if a repeat succeeds.
   void sync(int fd, const std::string& path);
   void sync_file(const std::string& path);
+  // A folder with all that is in it, without following symbolic links; the whole file system if
+  // there are more than `most` entries, or some that cannot be opened. Not an error if it does not
+  // exist.
+  void sync_tree(const std::string& path, size_t most);
   void rename(const std::string& from, const std::string& to);
   // Gives the file a second name; EEXIST if `to` exists.
   void link(const std::string& from, const std::string& to);
@@ -120,6 +124,8 @@ class Files {
   void write_through(const UniqueFd& fd, const std::string& temporary, const std::string& path,
                      std::string_view bytes, mode_t mode, Outlives outlives);
   void remove_quietly(const std::string& path);
+  // False: there are too many, or one cannot be opened.
+  bool sync_below(int folder, const std::string& path, size_t* left);
   struct Removal;
   void empty_folder(Removal& removal, int folder, const std::string& path, int depth);
   void remove_entry(Removal& removal, int folder, const std::string& path, const char* name,

@@ -16,6 +16,16 @@
 namespace sublet {
 namespace {
 
+class SyncedFiles : public Files {
+ public:
+  std::vector<std::string> synced;
+
+ private:
+  void after(FileStep step, const std::string& path, const std::string&) override {
+    if (step == FileStep::sync) synced.push_back(path);
+  }
+};
+
 int code_of(const std::function<void()>& act) {
   try {
     act();
@@ -41,6 +51,8 @@ class FilesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_lost_sync_is_noticed);
   CPPUNIT_TEST(append_is_cut_off_whatever_step_fails);
   CPPUNIT_TEST(errors_say_what_and_where);
+  CPPUNIT_TEST(writes_over_what_was_there_before);
+  CPPUNIT_TEST(a_tree_is_synced);
   CPPUNIT_TEST(folders);
   CPPUNIT_TEST(moves);
   CPPUNIT_TEST(removes_trees_deep_and_wide);
@@ -151,6 +163,44 @@ class FilesTest : public CppUnit::TestFixture {
     files_.write_atomic(folder_ / "a", "12345");
     CPPUNIT_ASSERT_EQUAL(EFBIG, code_of([&] { files_.read_file(folder_ / "a", 4); }));
     CPPUNIT_ASSERT_EQUAL(EISDIR, code_of([&] { files_.read_file(folder_.path(), 4); }));
+  }
+
+  void writes_over_what_was_there_before() {
+    const std::string path = folder_ / "order", spare = Files::spare_name(path);
+    CPPUNIT_ASSERT_EQUAL(folder_ / ".order.new", spare);
+    files_.write_over(path, "a long one", Files::Outlives::kProcess);
+    CPPUNIT_ASSERT_EQUAL(std::string("a long one"), files_.read_file(path, 100));
+    CPPUNIT_ASSERT_EQUAL(mode_t{0600}, mode_of(path));
+    std::filesystem::rename(path, spare);
+    files_.write_over(path, "short", Files::Outlives::kPower);
+    CPPUNIT_ASSERT_EQUAL(std::string("short"), files_.read_file(path, 100));
+    CPPUNIT_ASSERT(!files_.exists(spare));
+    // Not elsewhere, where a link in its place leads.
+    files_.write_atomic(folder_ / "other", "kept");
+    std::filesystem::create_symlink(folder_ / "other", spare);
+    CPPUNIT_ASSERT_EQUAL(ELOOP,
+                         code_of([&] { files_.write_over(path, "x", Files::Outlives::kProcess); }));
+    CPPUNIT_ASSERT_EQUAL(std::string("kept"), files_.read_file(folder_ / "other", 100));
+  }
+
+  void a_tree_is_synced() {
+    const std::string tree = folder_ / "tree";
+    files_.make_folders(tree + "/a/b");
+    files_.write_atomic(tree + "/a/b/file", "x");
+    files_.write_atomic(folder_ / "elsewhere", "x");
+    std::filesystem::create_symlink(folder_ / "elsewhere", tree + "/link");
+    CPPUNIT_ASSERT(mkfifo((tree + "/pipe").c_str(), 0600) == 0);
+    SyncedFiles files;
+    files.sync_tree(tree, 100);
+    const std::vector<std::string> all = {tree + "/a/b/file", tree + "/a/b", tree + "/a", tree};
+    CPPUNIT_ASSERT(all == files.synced);
+    // Too many: all at once.
+    files.synced.clear();
+    files.sync_tree(tree, 2);
+    CPPUNIT_ASSERT(files.synced.size() < all.size());
+    files.synced.clear();
+    files.sync_tree(folder_ / "nowhere", 100);
+    CPPUNIT_ASSERT(files.synced.empty());
   }
 
   void folders() {

@@ -52,6 +52,23 @@ Adopted replace_damaged(Files& files, const std::string& state_folder, const Att
   return adopted;
 }
 
+// An exit record of an earlier boot that nobody has said to be synced may have survived the loss of
+// power without the outputs that it names, or be that of an attempt before.
+bool is_lost_with_the_power(const Files& files, const std::string& folder) {
+  std::string error;
+  const auto exit = read_exit(files, folder, &error);
+  return exit && exit->boot_id != boot_id() && !files.exists(folder + "/" + kSyncedFile);
+}
+
+void record_loss(Files& files, const std::string& folder, protocol::FolderFacts* facts) {
+  write_end(files, folder,
+            {protocol::kEndLost, "The machine stopped before the end was safe on its disk.",
+             system_clock().utc_us()});
+  files.remove_file(folder + "/" SUBLET_EXIT_FILE);
+  facts->exit_recorded = false;
+  facts->end_recorded = true;
+}
+
 Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptName& name) {
   std::string folder = attempt_folder(state_folder, name);
   try {
@@ -59,6 +76,8 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
     if (assignment.name != name) throw RecordError("it belongs to another attempt");
     Adopted adopted;
     adopted.facts = AttemptTasks::inspect(files, folder);
+    if (adopted.facts.exit_recorded && is_lost_with_the_power(files, folder))
+      record_loss(files, folder, &adopted.facts);
     adopted.assignment = std::make_shared<const Assignment>(std::move(assignment));
     return adopted;
   } catch (const std::exception& error) {

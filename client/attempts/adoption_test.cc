@@ -5,7 +5,9 @@
 #include <fstream>
 
 #include "attempt/tenant.h"
+#include "base/process.h"
 #include "base/testing/temporary_folder.h"
+#include "client/attempts/work.h"
 
 namespace sublet::client {
 namespace {
@@ -15,6 +17,7 @@ class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(finds_every_stage);
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
   CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
+  CPPUNIT_TEST(an_end_that_was_not_synced_is_lost_with_the_power);
   CPPUNIT_TEST(what_was_never_promised_goes);
   CPPUNIT_TEST_SUITE_END();
 
@@ -71,6 +74,34 @@ class AdoptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!all[0].facts.exit_recorded && !all[0].facts.end_recorded);
     std::string error;
     CPPUNIT_ASSERT(!Tenant::open(folder, &error));
+  }
+
+  static std::string exit_of(uint64_t job, const std::string& boot) {
+    AttemptExit exit;
+    exit.facts.job = static_cast<int64_t>(job);
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    exit.boot_id = boot;
+    return print_exit(exit);
+  }
+
+  void an_end_that_was_not_synced_is_lost_with_the_power() {
+    const std::string earlier = "01234567-0123-0123-0123-0123456789ab";
+    system_files().write_atomic(make(1) + "/exit", exit_of(1, boot_id()));
+    system_files().write_atomic(make(2) + "/exit", exit_of(2, earlier));
+    const std::string synced = make(3);
+    system_files().write_atomic(synced + "/exit", exit_of(3, earlier));
+    AttemptWork work(std::make_shared<Assignment>(read_assignment(system_files(), synced)), synced);
+    outlive_power(system_files(), work);
+    for (int i = 0; i < 2; ++i) {
+      const auto all = adopt();
+      CPPUNIT_ASSERT_EQUAL(size_t{3}, all.size());
+      CPPUNIT_ASSERT(all[0].facts.exit_recorded && !all[0].facts.end_recorded);
+      CPPUNIT_ASSERT(!all[1].facts.exit_recorded && all[1].facts.end_recorded);
+      CPPUNIT_ASSERT(all[2].facts.exit_recorded && !all[2].facts.end_recorded);
+    }
+    const auto end = read_end(system_files(), attempt_folder(state_.path(), {2, 1}));
+    CPPUNIT_ASSERT(end && end->end == protocol::kEndLost);
   }
 
   void what_was_never_promised_goes() {

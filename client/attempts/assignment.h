@@ -63,6 +63,8 @@ struct EndRecord {
 
 inline constexpr char kAssignmentFile[] = "assignment";
 inline constexpr char kEndFile[] = "end";
+// What the exit record names, and the record itself, survive a loss of power.
+inline constexpr char kSyncedFile[] = "synced";
 inline constexpr uint64_t kAssignmentMaxBytes = 8u << 20;
 
 std::string print_assignment(const Assignment& assignment);

@@ -30,6 +30,14 @@ constexpr uint32_t kSlow =
     kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
 constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
 constexpr int kKillRounds = 200;
+// Within this time the server usually knows an end, and nothing of it need be synced. All that fall
+// due within as much time are looked at together.
+constexpr int64_t kSyncAfterMs = 20;
+
+int64_t until_sync_ms() {
+  const int64_t now_ms = system_clock().boot_ns() / 1'000'000;
+  return 2 * kSyncAfterMs - now_ms % kSyncAfterMs;
+}
 // What the removal of so much costs nobody notices; a process of its own costs a millisecond.
 constexpr uint64_t kRemovedHere = 200;  // entries
 constexpr uint64_t kRemovedHereBytes = 16 << 20;
@@ -248,6 +256,10 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
 void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   note_health(work);  // before the slot is free for the next order
   seal(work);
+  const auto sync = [this, work] {
+    if (!work->over) outlive_power(files_, *work);
+  };
+  post(threads_.removals, work, sync, until_sync_ms());
   post(threads_.uploads, work, [this, work] {
     find_end(*work, files_);
     note_eviction(work);
@@ -353,9 +365,11 @@ void AttemptTasks::empty_trash() {
 }
 
 void AttemptTasks::do_remove(const WorkPtr& work) {
+  work->over = true;
   remove_cgroups(work->assignment->name);
   try {
-    const bool reused = desk_.reuse_folder(*work->assignment, work->folder);
+    const bool reused =
+        !work->outlives_power && desk_.reuse_folder(*work->assignment, work->folder);
     if (!reused) discard(*work);
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();

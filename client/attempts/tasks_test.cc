@@ -2,6 +2,7 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,9 +19,20 @@
 namespace sublet::client {
 namespace {
 
-// Throws unexpected exceptions.
+// Throws unexpected exceptions, and notes what is synced.
 class StrangeFiles : public Files {
  public:
+  void after(FileStep step, const std::string& path, const std::string&) override {
+    if (step != FileStep::sync) return;
+    std::lock_guard lock(mutex);
+    synced.push_back(path);
+  }
+  std::vector<std::string> paths() const {
+    std::lock_guard lock(mutex);
+    return synced;
+  }
+  mutable std::mutex mutex;
+  std::vector<std::string> synced;
   bool exists(const std::string& path) const override {
     if (surprises-- > 0) throw std::logic_error("a surprise");
     return Files::exists(path);
@@ -40,6 +52,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_saved_nothing_gets_no_allowance_the_next_time);
   CPPUNIT_TEST(uploads_hold_up_no_slot);
   CPPUNIT_TEST(who_is_stopped_while_staging_leaves_no_file_behind);
+  CPPUNIT_TEST(an_end_that_waits_is_synced);
+  CPPUNIT_TEST(an_end_that_is_known_is_not);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -256,6 +270,50 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(comes("failed;"));
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return desk_->slots_free() == taken + 1; }));
+    server_answers.set_value();
+  }
+
+  WorkPtr ended() {
+    auto w = work();
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    exit.boot_id = boot_id();
+    files_.write_atomic(w->folder + "/exit", print_exit(exit), 0600, Files::Outlives::kProcess);
+    files_.write_atomic(w->folder + "/work/out", "x", 0600, Files::Outlives::kProcess);
+    return w;
+  }
+
+  // The server does not answer, nor does it hang up: the upload waits.
+  void an_end_that_waits_is_synced() {
+    std::promise<void> server_answers;
+    uploads_->post([&] { server_answers.get_future().wait(); });
+    auto w = ended();
+    files_.synced.clear();
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kSyncedFile); }));
+    // The mark comes last, by way of a temporary file.
+    const std::vector<std::string> synced = files_.paths();
+    for (const char* name : {"/work/out", "/exit", "/.assignment.new"}) {
+      const auto at = std::ranges::find(synced, w->folder + name);
+      CPPUNIT_ASSERT_MESSAGE(name, at != synced.end() && at + 1 != synced.end());
+    }
+    server_answers.set_value();
+  }
+
+  void an_end_that_is_known_is_not() {
+    auto w = ended();
+    w->over = true;
+    files_.synced.clear();
+    std::promise<void> server_answers;
+    uploads_->post([&] { server_answers.get_future().wait(); });
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    std::promise<void> later;  // than what falls due now
+    workers_->post([&] { later.set_value(); }, 100);
+    later.get_future().wait();
+    CPPUNIT_ASSERT(files_.paths().empty());
+    CPPUNIT_ASSERT(!files_.exists(w->folder + "/" + kSyncedFile));
     server_answers.set_value();
   }
 

@@ -55,7 +55,9 @@ struct AttemptWork {
   std::atomic<uint64_t> short_used{0};
   std::atomic<uint64_t> short_free{0};
   std::atomic<Shortage::Of> short_of{Shortage::Of::kNothing};
-  std::atomic<int64_t> started_us{0};  // UTC; when its program was started, 0: not known
+  std::atomic<int64_t> started_us{0};       // UTC; when its program was started, 0: not known
+  std::atomic<bool> over{false};            // the server knows its end
+  std::atomic<bool> outlives_power{false};  // see outlive_power()
   // Written by the running task, read by all.
   enum class Delivery { kNotBegun, kOutputs, kNothing };
   std::atomic<Delivery> delivery{Delivery::kNotBegun};
@@ -76,14 +78,14 @@ struct AttemptWork {
   bool eviction_noted = false;  // note_eviction() has been done
   int64_t retry_ms = 0;         // the current back-off
   size_t inputs_here = 0;       // number fetched; the next one may be in progress
-  bool outlives_power = false;  // the assignment has been synced
   std::shared_ptr<Incoming> incoming;
   bool moves_here = false;  // a process that should move its files has failed
   KnownDigests known_digests;
 };
 
-// Syncs the assignment, because the end has to wait for the server and an exit record
-// is useless without its assignment. Does nothing the second time; logs failures.
+// Its end has to wait for the server: syncs what the end names, the exit record and the
+// assignment, then says in a file of its own that this was done (kSyncedFile). Does nothing the
+// second time; logs failures. Any thread.
 void outlive_power(Files& files, AttemptWork& work);
 
 // The result of a task.

@@ -135,8 +135,6 @@ void Output::finish() {
   if (started_ && write(stop_, &one, sizeof one) == static_cast<ssize_t>(sizeof one))
     pthread_join(thread_, nullptr);
   move_rest();
-  for (Stream& stream : streams_)
-    if (stream.file >= 0) fdatasync(stream.file);
 }
 
 }  // namespace sublet::shepherd

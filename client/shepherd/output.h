@@ -33,9 +33,8 @@ class Output {
   void ended(int stream) { streams_[stream].ended = true; }
   // There is output: creates the thread.
   void start();
-  // After the last process is gone: stores what is in the pipes now and syncs the
-  // files. Does not wait for end of file: another process that got the job's stdout
-  // may keep it open forever.
+  // After the last process is gone: stores what is in the pipes now. Does not wait for end of
+  // file: another process that got the job's stdout may keep it open forever.
   void finish();
 
   int64_t kept(int stream) const { return streams_[stream].kept; }

@@ -121,9 +121,7 @@ const char* Shepherd::write_record() {
   record.started_ns = boot_now();
   size_t size = sublet_format_print(&sublet_record_format, &record, out_, sizeof out_);
   errno = EFBIG;
-  // A power failure ends all processes that it names.
-  const bool durably = false;
-  return size <= sizeof out_ && write_atomically(folder_, SUBLET_RECORD_FILE, out_, size, durably)
+  return size <= sizeof out_ && write_atomically(folder_, SUBLET_RECORD_FILE, out_, size)
              ? nullptr
              : "record";
 }

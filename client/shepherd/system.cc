@@ -78,15 +78,14 @@ void reserve_room(int folder, const char* name, size_t size) {
   close(fd);
 }
 
-bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably) {
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size) {
   char temporary[32];
   int fd = open_temporary(folder, name, temporary);
   if (fd < 0) return false;
-  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_all(fd, bytes, size) &&
-              (!durably || fdatasync(fd) == 0);
+  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_all(fd, bytes, size);
   int error = errno;
   close(fd);
-  if (good && renameat(folder, temporary, folder, name) == 0) return !durably || fsync(folder) == 0;
+  if (good && renameat(folder, temporary, folder, name) == 0) return true;
   if (good) error = errno;
   unlinkat(folder, temporary, 0);
   errno = error;

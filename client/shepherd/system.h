@@ -25,9 +25,9 @@ int64_t read_whole(int folder, const char* name, char* to, size_t size);
 // disk may be full. Best effort.
 void reserve_room(int folder, const char* name, size_t size);
 
-// Writes the file completely or not at all; `durably`: it also survives a power
-// failure. False with errno.
-bool write_atomically(int folder, const char* name, const char* bytes, size_t size, bool durably);
+// Writes the file completely or not at all. It survives this process, not a power failure. False
+// with errno.
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size);
 
 // Like fork(), but the new process is a child of this one's parent, and fork handlers are not
 // called.

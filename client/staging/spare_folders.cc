@@ -79,6 +79,8 @@ std::optional<SpareFolders::Spare> SpareFolders::find(int64_t uid, const std::st
 void SpareFolders::make(const std::string& folder, int64_t uid, const std::string& user) {
   if (const auto spare = find(uid, user))
     if (rename(spare->folder.c_str(), folder.c_str()) == 0) {
+      // outlive_power() may have come too late for the attempt before.
+      files_.remove_file(folder + "/" + kSyncedFile);
       if (chmod(folder.c_str(), 0711) != 0) throw FileError(errno, "open", folder);
       return;
     }
