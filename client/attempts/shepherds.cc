@@ -83,7 +83,7 @@ void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
     guard_.acknowledged(*entry.tenancy, frame);
     return note_shepherds_state(entry, frame);
   }
-  if (frame.kind == SUBLET_FRAME_ENDED) return check_end(entry);
+  if (frame.kind == SUBLET_FRAME_ENDED) return on_ended(entry.work);
   if (frame.kind != SUBLET_FRAME_STATUS) return;
   note_shepherds_state(entry, frame);
   HeldAttempt& reported = entry.reported;

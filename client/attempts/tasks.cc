@@ -230,7 +230,7 @@ void AttemptTasks::note_health(const WorkPtr& work) {
   if (work->health_noted) return;
   work->health_noted = true;
   std::string error;
-  auto exit = read_exit(files_, work->folder, &error);
+  const std::optional<AttemptExit>& exit = exit_of(*work, files_, &error);
   if (!exit) return;
   if (exit->facts.unsaved != 0) desk_.note_unsaved(work->assignment->name.job);
   if (machine_failed(*exit))
@@ -260,11 +260,13 @@ void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
     if (!work->over) outlive_power(files_, *work);
   };
   post(threads_.removals, work, sync, until_sync_ms());
-  post(threads_.uploads, work, [this, work] {
+  const auto hand_it_in = [this, work] {
     find_end(*work, files_);
     note_eviction(work);
     do_hand_in(work);
-  });
+  };
+  if (has_nothing_to_send(*work, files_)) return hand_it_in();
+  post(threads_.uploads, work, hand_it_in);
 }
 
 void AttemptTasks::note_eviction(const WorkPtr& work) {

@@ -54,6 +54,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_is_stopped_while_staging_leaves_no_file_behind);
   CPPUNIT_TEST(an_end_that_waits_is_synced);
   CPPUNIT_TEST(an_end_that_is_known_is_not);
+  CPPUNIT_TEST(who_left_nothing_waits_for_no_upload);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -92,6 +93,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     events.still_alive = say("alive");
     events.removed = say("removed");
     events.cleared = say("cleared");
+    events.handed_in = say("handed in");
     events.staging_failed = [say](const WorkPtr& w, protocol::EndCode, const std::string&) {
       say("not staged")(w);
     };
@@ -273,12 +275,13 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     server_answers.set_value();
   }
 
-  WorkPtr ended() {
+  WorkPtr ended(int64_t printed) {
     auto w = work();
     AttemptExit exit;
     exit.facts.job = 7;
     exit.facts.attempt = 1;
     exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    exit.facts.stdout_bytes = printed;
     exit.boot_id = boot_id();
     files_.write_atomic(w->folder + "/exit", print_exit(exit), 0600, Files::Outlives::kProcess);
     files_.write_atomic(w->folder + "/work/out", "x", 0600, Files::Outlives::kProcess);
@@ -289,7 +292,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   void an_end_that_waits_is_synced() {
     std::promise<void> server_answers;
     uploads_->post([&] { server_answers.get_future().wait(); });
-    auto w = ended();
+    auto w = ended(1);
     files_.synced.clear();
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return files_.exists(w->folder + "/" + kSyncedFile); }));
@@ -303,7 +306,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   }
 
   void an_end_that_is_known_is_not() {
-    auto w = ended();
+    auto w = ended(1);
     w->over = true;
     files_.synced.clear();
     std::promise<void> server_answers;
@@ -315,6 +318,21 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(files_.paths().empty());
     CPPUNIT_ASSERT(!files_.exists(w->folder + "/" + kSyncedFile));
     server_answers.set_value();
+  }
+
+  void who_left_nothing_waits_for_no_upload() {
+    std::promise<void> server_answers;
+    uploads_->post([&] { server_answers.get_future().wait(); });
+    tasks_->perform(ended(0), protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("handed in;"));
+    happened_.clear();
+    tasks_->perform(ended(1), protocol::kHandIn, protocol::kEndNone, "");
+    auto other = std::make_shared<std::promise<void>>();
+    workers_->post([other] { other->set_value(); });
+    other->get_future().wait();
+    CPPUNIT_ASSERT_EQUAL(std::string(), happened_);
+    server_answers.set_value();
+    CPPUNIT_ASSERT(comes("handed in;"));
   }
 
   // Even before its end is reported.

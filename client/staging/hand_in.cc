@@ -262,10 +262,26 @@ uint64_t checkpoint_generation(int fd, uint64_t size, uint64_t reported) {
   return wrong == nullptr ? header.generation : reported;
 }
 
+const std::optional<AttemptExit>& exit_of(AttemptWork& work, const Files& files,
+                                          std::string* error) {
+  if (!work.exit) work.exit = read_exit(files, work.folder, error);
+  return work.exit;
+}
+
+bool has_nothing_to_send(AttemptWork& work, const Files& files) {
+  std::string error;
+  const std::optional<AttemptExit>& exit = exit_of(work, files, &error);
+  if (!exit || !work.assignment->job.outputs.empty()) return false;
+  const sublet_exit& facts = exit->facts;
+  const bool by_itself = facts.asked == 0 && facts.reason == SUBLET_LEAVE_NONE &&
+                         work.leave_reason == SUBLET_LEAVE_NONE;
+  return by_itself && facts.stdout_bytes == 0 && facts.stderr_bytes == 0;
+}
+
 void find_end(AttemptWork& work, Files& files) {
   const Assignment& what = *work.assignment;
   std::string error;
-  auto exit = read_exit(files, work.folder, &error);
+  std::optional<AttemptExit> exit = exit_of(work, files, &error);
   if (exit) {
     // Killed by this client because the shepherd did not respond and so cannot know why.
     auto reason = work.leave_reason.load();

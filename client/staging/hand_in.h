@@ -14,6 +14,11 @@
 
 namespace sublet::client {
 
+// The attempt's exit record, read once. None, with *error: it cannot be read.
+const std::optional<AttemptExit>& exit_of(AttemptWork& work, const Files& files,
+                                          std::string* error);
+// Whether the hand-in will not call the server: it ended by itself and left nothing.
+bool has_nothing_to_send(AttemptWork& work, const Files& files);
 // Sets work.end, except for what the hand-in adds, from the records in the attempt's folder; a
 // damaged exit record means a lost attempt.
 void find_end(AttemptWork& work, Files& files);
