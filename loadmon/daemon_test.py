@@ -361,7 +361,9 @@ def empty_slot():
         assert shepherd.next()["state"] == AWAY
         room.control("active")
         shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
-        # Attempt 1 has said that it ended, so nobody kills what looks like it.
+        # A fixed time, not a condition: longer than a shepherd has to answer. Attempt 1 has said that
+        # it ended, so nobody kills what looks like it, and attempt 2 has answered.
+        time.sleep(1)
         assert first.poll() is None and second.poll() is None
 
 

@@ -98,9 +98,12 @@ double TreeCpu::update(const std::vector<ProcessTimes>& processes, double second
     const auto alive = now.find(pid);
     if (alive != now.end() && alive->second.times.start == before.times.start) continue;
     const double counted = static_cast<double>(before.times.own + before.times.children);
-    if (has_surviving_parent(before.times, now) && reaped >= counted) {
-      reaped -= counted;
-      used -= counted;
+    const bool survives = has_surviving_parent(before.times, now);
+    if (survives && (reaped >= counted || pid < 0)) {
+      // Of a group, the part that its shepherd has reaped: the rest others have waited for.
+      const double known = std::min(reaped, counted);
+      reaped -= known;
+      used -= known;
     } else {
       used += before.rate * seconds;
     }

@@ -1,4 +1,6 @@
 // The part of Attempts that handles the results of tasks.
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/attempts/attempts.h"
@@ -52,7 +54,10 @@ void Attempts::on_staging_failed(const WorkPtr& work, EndCode end, const std::st
 
 void Attempts::on_started(const WorkPtr& work, const GivenAttempt& given) {
   if (Entry* entry = find(work)) {
-    entry->shepherd = given.shepherd;
+    // It may have ended since, and been reaped.
+    const bool is_child =
+        given.is_new || std::ranges::find(children_, given.shepherd) != children_.end();
+    entry->shepherd = is_child ? given.shepherd : 0;
     apply(*entry, entry->machine.shepherd_started());
     if (entry->tenancy) connected(*entry, std::move(*given.control), system_clock().boot_ns());
   }

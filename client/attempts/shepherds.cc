@@ -15,8 +15,7 @@ using namespace protocol;
 
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kLastConnectNs = 50 * kMs;
-// After this many failed connects to a shepherd that this process did not start, its
-// folder is checked.
+// After this many failed connects the folder is checked again.
 constexpr int kConnectsBeforeLook = 5;
 constexpr int64_t kTenantAgainNs = 200 * kMs;
 constexpr int64_t kTenantSoonNs = 20 * kMs;  // while the owner is waiting
@@ -31,7 +30,7 @@ void Attempts::try_connect(Entry& entry, int64_t now) {
   } catch (const OsError&) {
     entry.connect_due_ns = now + entry.connect_pause_ns;
     entry.connect_pause_ns = std::min(entry.connect_pause_ns * 2, kLastConnectNs);
-    if (++entry.connects >= kConnectsBeforeLook && entry.shepherd == 0) {
+    if (++entry.connects >= kConnectsBeforeLook) {
       entry.connect_due_ns = kNever;
       check_end(entry);
     }

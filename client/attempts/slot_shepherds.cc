@@ -1,5 +1,7 @@
 #include "client/attempts/slot_shepherds.h"
 
+#include <sys/wait.h>
+
 #include <cerrno>
 
 #include "base/log.h"
@@ -43,7 +45,10 @@ GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
   }
   const auto shepherd = start(slot);
   auto control = shepherd->run(name);
-  if (!control) throw OsError(EPIPE, "give an attempt to", program_);
+  if (!control) {
+    waitpid(shepherd->id().pid, nullptr, 0);  // it has ended, and nobody else knows of it
+    throw OsError(EPIPE, "give an attempt to", program_);
+  }
   return {shepherd->id().pid, true, std::make_shared<UniqueFd>(std::move(*control))};
 }
 

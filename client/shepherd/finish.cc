@@ -147,7 +147,7 @@ int Shepherd::conclude(const sublet_exit& end) {
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);
-    send_frame(slot_.monitor(), ended);
+    if (!send_frame(slot_.monitor(), ended)) slot_.lose_monitor();
   }
   weight_.remove();
   return written ? kDone : kNoRecord;

@@ -41,6 +41,7 @@ class Launch {
   // Lets it execute the program.
   void go();
   pid_t pid() const { return pid_; }
+  bool is_in_room() const { return room_ != nullptr; }
   // 0: there is none. Like the job a child of this process.
   pid_t init() const { return init_; }
   // It is to end when no other process of its namespace is left. That of a room is to say so then,

@@ -265,7 +265,9 @@ void Shepherd::reap() {
       let_go(pid, WSTOPSIG(status));
       continue;
     }
-    add(&usage_, used);
+    const bool of_room = pid == launch_.init() && launch_.is_in_room();
+    // What that one has waited for is of all attempts until now.
+    if (!of_room) add(&usage_, used);
     if (pid == launch_.init()) forget_init();
     if (pid != launch_.pid()) continue;
     main_gone_ = main_just_gone = true;
@@ -281,6 +283,14 @@ void Shepherd::reap() {
     act(actions, now);
   }
   if (nobody_left) act(machine_.all_gone(now), now);
+}
+
+// The first process of a room knows its own children only.
+void Shepherd::look_who_is_left() {
+  if (!processes_.gone()) return slot_.room().spoil();
+  const int64_t now = boot_now();
+  empty_by_ns_ = INT64_MAX;
+  act(machine_.all_gone(now), now);
 }
 
 void Shepherd::forget_init() {
@@ -434,10 +444,8 @@ void Shepherd::loop() {
     if (fds[0].revents) read_monitor();
     if (fds[2].revents) read_signals();
     if (fds[2].revents || more_to_reap_) reap();
-    if (fds[8].revents && slot_.room().is_empty()) {
-      const int64_t now = boot_now();
-      act(machine_.all_gone(now), now);
-    }
+    if (fds[8].revents && slot_.room().is_empty()) room_is_empty_ = true;
+    if (room_is_empty_) look_who_is_left();
     for (int i = 0; i < Control::kConnections; ++i)
       if (fds[9 + i].revents) read_control(i);
     if (fds[3].revents) read_launch();

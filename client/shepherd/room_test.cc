@@ -23,6 +23,8 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
   CPPUNIT_TEST(has_its_own_view_of_control_groups);
   CPPUNIT_TEST(may_lose_its_first_process);
+  CPPUNIT_TEST(holds_no_memory_when_it_has_gone);
+  CPPUNIT_TEST(an_answer_is_of_one_attempt);
   CPPUNIT_TEST(ends_with_the_shepherd);
   CPPUNIT_TEST(counts_what_orphans_used);
   CPPUNIT_TEST(goes_with_the_slot);
@@ -215,8 +217,12 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(wait_until([&] { return first_of(slot) == 0; }));
     where(rig, slot);
     CPPUNIT_ASSERT(first_of(slot) != init);
-    // Beside a job, which it takes along.
+    // Beside a job, which it takes along. What it had waited for before is not that job's.
+    tell(rig, slot,
+         "(setsid sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; >gone' &); "
+         "until test -e gone; do sleep 0.01; done; rm gone");
     AttemptOrder waits = rig.order({"wait"});
+    waits.uid = waits.gid = order(rig, "").uid;
     rig.use_cgroups(&waits);
     const std::string folder = rig.prepare(waits);
     const auto control = slot.run({static_cast<uint64_t>(waits.job), 1});
@@ -224,8 +230,49 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     const pid_t second = first_of(slot);
     CPPUNIT_ASSERT(second > 0 && kill(second, SIGKILL) == 0);
     CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
-    CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, rig.exit_of(folder).facts.code);
+    const AttemptExit end = rig.exit_of(folder);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, end.facts.code);
+    CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 60'000);
     CPPUNIT_ASSERT(!where(rig, slot).empty());
+  }
+
+  // What a job left in its memory is freed when nobody holds its namespaces any more.
+  void holds_no_memory_when_it_has_gone() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const auto holds_others = [&] {
+      const std::string process = "/proc/" + std::to_string(slot.id().pid);
+      for (const auto& fd : std::filesystem::directory_iterator(process + "/fd")) {
+        const std::string what = std::filesystem::read_symlink(fd.path()).string();
+        for (const char* kind : {"mnt", "ipc", "pid"})
+          if (what.starts_with(std::string(kind) + ":[") &&
+              what != std::filesystem::read_symlink(process + "/ns/" + kind).string())
+            return true;
+      }
+      return false;
+    };
+    where(rig, slot);
+    CPPUNIT_ASSERT(holds_others());
+    tell(rig, slot, "echo left >/dev/shm/left");
+    CPPUNIT_ASSERT(wait_until([&] { return !holds_others(); }));
+    where(rig, slot);
+    CPPUNIT_ASSERT(holds_others());
+    CPPUNIT_ASSERT(kill(first_of(slot), SIGKILL) == 0);
+    CPPUNIT_ASSERT(wait_until([&] { return !holds_others(); }));
+  }
+
+  // Of children that end when the shepherd is about to kill them, 2 ms after the program.
+  void an_answer_is_of_one_attempt() {
+    if (skip("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (int i = 0; i < 60; ++i) {
+      const std::string soon = "0.00" + std::to_string(i % 5) + std::to_string(i % 7);
+      tell(rig, slot, "sleep " + soon + " & sleep 0.0001");
+      CPPUNIT_ASSERT_EQUAL(std::string("whole\n"),
+                           tell(rig, slot, "(sleep 0.01; echo whole >out) & wait; cat out"));
+    }
   }
 
   void ends_with_the_shepherd() {

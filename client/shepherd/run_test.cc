@@ -614,12 +614,13 @@ class ShepherdRunTest : public CppUnit::TestFixture {
     const std::string said = rig.read(folder + "/stdout");
     const size_t last = said.rfind('\n', said.size() - 2) + 1;
     CPPUNIT_ASSERT_EQUAL(
-        std::string("keyctl EPERM\nadd_key EPERM\nrequest_key EPERM\nbpf EPERM\n"
-                    "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
-                    "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
-                    "clone user EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
-                    "fsopen EPERM\nioprio_set EPERM\nTIOCSTI EPERM\nanother's limit EPERM\n"
-                    "its own limits done\ncore limit again EPERM\ncore limit ") +
+        std::string(
+            "keyctl EPERM\nadd_key EPERM\nrequest_key EPERM\nbpf EPERM\n"
+            "perf_event_open EPERM\nuserfaultfd EPERM\nio_uring_setup EPERM\n"
+            "unshare user EPERM\nunshare time EPERM\nunshare files done\n"
+            "clone user EPERM\nclone beside EPERM\nclone3 ENOSYS\nsetns EPERM\nmount EPERM\n"
+            "fsopen EPERM\nioprio_set EPERM\nTIOCSTI EPERM\nanother's limit EPERM\n"
+            "its own limits done\ncore limit again EPERM\ncore limit ") +
             limit_of_cores() + "\nx32 getpid ENOSYS\nfork done\nread itself done\ntrace done\n",
         said.substr(0, last));
     const std::string by_32_bit = said.substr(last);

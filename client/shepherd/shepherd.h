@@ -58,6 +58,7 @@ class Shepherd {
   void read_launch();
   void read_signals();
   void reap();
+  void look_who_is_left();
   void forget_init();
   void identify();
   void look_after(int64_t now);
@@ -112,6 +113,7 @@ class Shepherd {
   bool term_handled_ = false;   // by a process of the job, when it was asked to leave
   bool handler_found_ = false;  // the same, as of the last look; see look_for_handlers()
   bool all_gone_ = false;
+  bool room_is_empty_ = false;  // says its first process
   bool more_to_reap_ = false;
   int64_t empty_by_ns_ = INT64_MAX;  // what is then left of its processes is killed:
   uint32_t kill_left_ = 0;           // by these actions

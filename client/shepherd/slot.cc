@@ -18,7 +18,6 @@
 #include <new>
 
 #include "attempt/disk_priority.h"
-#include "base/real_time.h"
 #include "client/shepherd/shepherd.h"
 
 namespace sublet::shepherd {
@@ -44,8 +43,7 @@ const char* Slot::prepare() {
   // Pages stay in memory once used: an eviction under memory pressure must not wait for
   // the disk. It does no harm if this is not permitted.
   mlockall(MCL_CURRENT | MCL_ONFAULT);
-  // Nor for the owner's busy programs, or the disk priority of the thread that started us.
-  become_real_time(0);
+  // Nor for the disk priority of the thread that started us.
   set_disk_priority(0, DiskPriority::kNormal);
   sigset_t handled;
   sigemptyset(&handled);

@@ -1,11 +1,13 @@
 // A shepherd that runs one attempt after another.
 #include <cppunit/extensions/HelperMacros.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <utility>
 
 #include "client/shepherd/test_rig.h"
@@ -19,6 +21,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_attempt_inherits_nothing);
   CPPUNIT_TEST(nor_the_cpu_time_of_those_before);
   CPPUNIT_TEST(attempts_leave_no_descriptor);
+  CPPUNIT_TEST(real_time_comes_back_with_the_next_attempt);
   CPPUNIT_TEST(orders_wait_for_their_turn);
   CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
   CPPUNIT_TEST(an_attempt_goes_on_without_its_client);
@@ -116,6 +119,23 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
       rig.run_in(slot, order);
     }
     CPPUNIT_ASSERT(wait_until([&] { return open_files(slot.id()) == before; }));
+  }
+
+  // It is lost by using too much CPU time; the kernel says so with this signal.
+  void real_time_comes_back_with_the_next_attempt() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    rig.run_in(slot, rig.order({"exit", "0"}));
+    const pid_t pid = slot.id().pid;
+    constexpr int kRealTime = SCHED_RR | SCHED_RESET_ON_FORK;
+    if (sched_getscheduler(pid) != kRealTime) {
+      std::cerr << "skipped: no real-time scheduling here\n";
+      return;
+    }
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGXCPU));
+    CPPUNIT_ASSERT(wait_until([&] { return sched_getscheduler(pid) == SCHED_OTHER; }));
+    rig.run_in(slot, rig.order({"exit", "0"}));
+    CPPUNIT_ASSERT_EQUAL(kRealTime, sched_getscheduler(pid));
   }
 
   void orders_wait_for_their_turn() {

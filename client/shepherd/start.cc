@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/real_time.h"
 #include "client/shepherd/shepherd.h"
 #include "client/shepherd/slot.h"
 
@@ -93,6 +94,8 @@ const char* Shepherd::prepare() {
     errno = ESTALE;  // its lease is a time of another boot
     return "boot_id";
   }
+  // An eviction must not wait for the owner's busy programs. The attempt before may have lost it.
+  become_real_time(0);
   if (!add_environment()) return "environment";
   if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
@@ -153,6 +156,7 @@ void Shepherd::identify() {
 
 int Shepherd::run(const sublet_frame& asked, int connection) {
   control_.add(connection);
+  cwd_[0] = 0;
   const char* failed = load_order(asked);
   if (failed) {
     int error = errno;

@@ -17,8 +17,9 @@ namespace {
 
 constexpr char kSpareFolder[] = "/spare";
 
-// The files of every attempt that only its daemons write. They are written over.
-constexpr std::array<const char*, 4> kWrittenOver = {kAssignmentFile, SUBLET_ORDER_FILE,
+// The files of every attempt that only its daemons write. They are written over. In the order in
+// which they are renamed: until the assignment is, it is an attempt that has ended, and then none.
+constexpr std::array<const char*, 4> kWrittenOver = {SUBLET_ORDER_FILE, kAssignmentFile,
                                                      SUBLET_RECORD_FILE, SUBLET_EXIT_FILE};
 // The job's own; both are empty.
 constexpr std::array<const char*, 2> kFolders = {SUBLET_WORK_FOLDER, SUBLET_CHECKPOINT_FOLDER};

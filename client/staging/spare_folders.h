@@ -1,7 +1,7 @@
 // Folders of attempts that are over, for attempts to come of the same user in the same slot. ext4
 // does not use an inode again for five seconds after its removal, and searches for others: creating
 // an attempt's folder with its files costs more than a short job. A spare folder is as a new one,
-// but that its files are there under other names, to be written over (Files::write_atomic). With
+// but that its files are there under other names, to be written over (Files::write_over). With
 // root only: without, jobs of several users share an account. Any thread; the mutex protects the
 // list only.
 #ifndef SUBLET_CLIENT_STAGING_SPARE_FOLDERS_H_

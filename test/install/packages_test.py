@@ -483,6 +483,8 @@ class Installed(unittest.TestCase):
             self.assertRegex(text, "(?m)^KillMode=process$")
             self.assertRegex(text, "(?m)^RestartKillSignal=SIGHUP$")
             self.assertNotRegex(text, "(?m)^(PrivateTmp|RuntimeDirectory|DynamicUser)=")
+        # To enter the namespaces of a slot.
+        self.assertRegex(client, "(?m)^CapabilityBoundingSet=.*CAP_SYS_CHROOT")
         # What only root's manager can do.
         self.assertNotRegex(of_user, "(?m)^(User|StateDirectory|Protect.*|CapabilityBoundingSet)=")
         self.assertRegex(of_user, "(?m)^WantedBy=default.target$")

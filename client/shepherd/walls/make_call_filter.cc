@@ -49,6 +49,8 @@ void refuse_namespaces() {
     refuse_flag(SCMP_SYS(clone), kind);
   }
   refuse_flag(SCMP_SYS(unshare), CLONE_NEWTIME);
+  // A child of the shepherd, for which the first process of its namespace would not wait.
+  refuse_flag(SCMP_SYS(clone), CLONE_PARENT);
   refuse({SCMP_SYS(setns)});
   // Its flags are in memory, where a filter cannot look. The C library then uses clone.
   add(SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3));

@@ -96,6 +96,15 @@ bool make_parent(const char* path) {
   return folder >= 0;
 }
 
+bool note_fresh(const char* path, FreshPlaces* fresh) {
+  const int number = fresh->count;
+  if (number == FreshPlaces::kMost || strlen(path) >= sizeof fresh->path[0]) return false;
+  strcpy(fresh->path[number], path);
+  fresh->names[number] = count_names(AT_FDCWD, path);
+  ++fresh->count;
+  return fresh->names[number] >= 0;
+}
+
 constexpr const char* kDevices[] = {"/dev/null",   "/dev/zero",    "/dev/full",
                                     "/dev/random", "/dev/urandom", "/dev/tty"};
 
@@ -350,13 +359,9 @@ bool Walls::settle(FreshPlaces* fresh, bool* covers) {
     if (!lies_in(here_, covers_[i]) && !close_cover(i)) return false;
   *covers = is_covered(here_) && !is_granted(here_);
   if (*covers && !make_parent(here_)) return false;
-  for (size_t i = first_fresh_; i < first_hidden_; ++i) {
-    if (fresh->count == FreshPlaces::kMost || strlen(covers_[i]) >= sizeof fresh->path[0])
-      return false;
-    strcpy(fresh->path[fresh->count], covers_[i]);
-    fresh->names[fresh->count] = count_names(AT_FDCWD, covers_[i]);
-    if (fresh->names[fresh->count++] < 0) return false;
-  }
+  if (strcmp(covers_[devices_], "/dev") == 0 && !note_fresh("/dev/pts", fresh)) return false;
+  for (size_t i = first_fresh_; i < first_hidden_; ++i)
+    if (!note_fresh(covers_[i], fresh)) return false;
   return true;
 }
 

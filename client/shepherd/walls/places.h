@@ -23,7 +23,7 @@ namespace sublet::shepherd {
 
 // The folders that begin empty, but for what leads to other places. That is root's, and stays.
 struct FreshPlaces {
-  static constexpr int kMost = 5;
+  static constexpr int kMost = 6;
   char path[kMost][128];
   int names[kMost];  // in it at the beginning
   int count;

@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <initializer_list>
+
 #include "attempt/namespaces.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/init.h"
@@ -74,13 +76,19 @@ bool Room::reserve() const {
 }
 
 void Room::look() {
-  if (init_ > 0 && waitpid(init_, nullptr, WNOHANG) != 0) init_ = 0;
+  if (init_ > 0 && waitpid(init_, nullptr, WNOHANG) != 0) forget();
+}
+
+// Whether it has said all that it was asked.
+bool Room::is_silent() const {
+  char answer;
+  return recv(first_ + kReport, &answer, 1, MSG_DONTWAIT) < 0;
 }
 
 bool Room::fits(const sublet_order& order) {
   look();
-  return init_ > 0 && !is_different(user_, order.user) && uid_ == order.uid && gid_ == order.gid &&
-         memory_ == sublet_memory_limit(&order);
+  return init_ > 0 && is_silent() && !is_different(user_, order.user) && uid_ == order.uid &&
+         gid_ == order.gid && memory_ == sublet_memory_limit(&order);
 }
 
 void Room::note_terms(const sublet_order& order) {
@@ -93,9 +101,11 @@ void Room::note_terms(const sublet_order& order) {
 // A network of its own may remember connections. Without a control group the CPU time of processes
 // whose parents have ended is known only when the first process ends.
 bool Room::prepare(const sublet_order& order, const char* kept) {
-  used_ = asked_ = clean_ = false;
-  const bool wanted = !impossible_ && geteuid() == 0 && order.walls && !order.no_network &&
-                      *order.user && *order.cgroup_unified;
+  constexpr int kMostFailures = 3;
+  used_ = clean_ = false;
+  question_ = Question::kNone;
+  const bool wanted = failures_ < kMostFailures && geteuid() == 0 && order.walls &&
+                      !order.no_network && *order.user && *order.cgroup_unified;
   if (wanted && fits(order)) {
     used_ = rename(kept, SUBLET_PRIVATE_FOLDER) == 0;
     if (used_) return true;
@@ -104,10 +114,9 @@ bool Room::prepare(const sublet_order& order, const char* kept) {
   remove(kept);
   if (!wanted) return false;
   used_ = make(order);
-  if (used_) return true;
-  impossible_ = true;
-  remove(SUBLET_PRIVATE_FOLDER);
-  return false;
+  failures_ = used_ ? 0 : failures_ + 1;
+  if (!used_) remove(SUBLET_PRIVATE_FOLDER);
+  return used_;
 }
 
 bool Room::make(const sublet_order& order) {
@@ -124,7 +133,8 @@ bool Room::make(const sublet_order& order) {
   close(ends[1]);
   char answer = 0;
   const bool ready = init_ > 0 && read(ends[0], &answer, 1) == 1 && answer == kReady;
-  if (!place(ends[0], first_ + kReport) || !ready || !open_namespaces()) return false;
+  if (!place(ends[0], first_ + kReport) || !ready || !open_namespaces() || !can_be_entered())
+    return false;
   note_terms(order);
   return true;
 }
@@ -173,6 +183,16 @@ bool Room::open_namespaces() const {
     if (!place(open(path, O_RDONLY | O_CLOEXEC), first_ + one.number)) return false;
   }
   return true;
+}
+
+// Making it takes fewer privileges, and a container may forbid some of the calls.
+bool Room::can_be_entered() const {
+  const pid_t visitor = ::fork();
+  if (visitor == 0) _exit(!enter() && tidy() ? 0 : 1);
+  int status = -1;
+  while (visitor > 0 && waitpid(visitor, &status, 0) < 0 && errno == EINTR) {
+  }
+  return visitor > 0 && status == 0;
 }
 
 pid_t Room::fork(Weight& weight) const {
@@ -239,21 +259,28 @@ void Room::be_first(int report, Walls& walls) const {
 }
 
 void Room::ask() {
-  if (asked_ || init_ <= 0) return;
-  asked_ = kill(init_, kDismissed) == 0;
+  if (question_ != Question::kNone || init_ <= 0) return;
+  if (kill(init_, kDismissed) == 0) question_ = Question::kAsked;
 }
 
 bool Room::is_empty() {
   char answer = 0;
-  if (!asked_ || recv(first_ + kReport, &answer, 1, MSG_DONTWAIT) != 1) return false;
-  clean_ = answer == kClean;
-  asked_ = false;
-  return true;
+  const ssize_t count = recv(first_ + kReport, &answer, 1, MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  question_ = Question::kAnswered;  // or it is ending, and is soon waited for
+  clean_ = count == 1 && answer == kClean;
+  return count == 1;
+}
+
+// What lies in its memory is freed when nobody holds the namespaces any more.
+void Room::forget() {
+  init_ = 0;
+  for (const int held : {kReport, kProcesses, kMounts, kMessages}) shepherd::reserve(first_ + held);
 }
 
 void Room::lose() {
-  init_ = 0;
-  asked_ = false;
+  forget();
+  question_ = Question::kAnswered;
 }
 
 void Room::leave(const char* kept) {
@@ -265,16 +292,22 @@ void Room::leave(const char* kept) {
 void Room::end_first() {
   if (init_ <= 0) return;
   kill(init_, SIGKILL);
-  while (waitpid(init_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  init_ = 0;
+  // It waits for all processes of its namespace, of which some may be children of this one.
+  pid_t ended;
+  do ended = wait4(-1, nullptr, 0, nullptr);
+  while (ended != init_ && (ended > 0 || errno == EINTR));
+  forget();
 }
 
 void Room::remove(const char* kept) {
   end_first();
   constexpr int kMostOpen = 8;
   const auto remove_one = [](const char* path, const struct stat*, int kind, struct FTW*) {
-    if (kind == FTW_DP) rmdir(path);
+    // One who holds such a folder open may have made a file in it.
+    if (kind == FTW_DP)
+      rmdir(path);
+    else
+      unlink(path);
     return 0;
   };
   nftw(kept, remove_one, kMostOpen, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

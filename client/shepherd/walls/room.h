@@ -39,12 +39,15 @@ class Room {
 
   // 0: there is none, or it is not used by the attempt.
   pid_t init() const { return used_ ? init_ : 0; }
-  // The program has ended: have the first process say when no other is left.
+  // The program has ended: have the first process say when no other is left. Does nothing the
+  // second time: another answer would be taken for that of the next attempt.
   void ask();
-  // Readable when it says so, or has ended; -1: it was not asked.
-  int poll_fd() const { return asked_ ? first_ + kReport : -1; }
+  // Readable when it says so, or has ended; -1: there is nothing to wait for.
+  int poll_fd() const { return question_ == Question::kAsked ? first_ + kReport : -1; }
   // Whether it says so.
   bool is_empty();
+  // Processes were left nevertheless: it is not kept.
+  void spoil() { clean_ = false; }
   // It has ended, and was waited for.
   void lose();
   // Between attempts: notices if it has.
@@ -73,6 +76,9 @@ class Room {
   bool fits(const sublet_order& order);
   bool make(const sublet_order& order);
   bool open_namespaces() const;
+  bool can_be_entered() const;
+  bool is_silent() const;
+  void forget();
   void note_terms(const sublet_order& order);
   pid_t start(const sublet_order& order, int ours, int report) const;
   [[noreturn]] void be_starter(const sublet_order& order, int report, int told) const;
@@ -83,9 +89,11 @@ class Room {
 
   const int first_;
   Notes* notes_ = nullptr;
-  bool impossible_ = false;
+  enum class Question { kNone, kAsked, kAnswered };
+
+  int failures_ = 0;   // to make one, in a row
   bool used_ = false;  // by the present attempt
-  bool asked_ = false;
+  Question question_ = Question::kNone;
   bool clean_ = false;
   pid_t init_ = 0;
   char user_[SUBLET_USER_MAX_BYTES + 1] = {};
