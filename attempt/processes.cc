@@ -295,7 +295,9 @@ bool AttemptProcesses::gone() noexcept {
     text_[count > 0 ? count : 0] = 0;
     // A removed folder contains no processes.
     if (count < 0 && errno == ENODEV) return true;
-    return number_after(text_, "populated ") == 0;
+    if (number_after(text_, "populated ") == 0) return true;
+    // Who has ended but has not left its core yet populates it, and is no member.
+    return members_ >= 0 && pread(members_, text_, 1, 0) == 0;
   }
   return visit([](AttemptProcesses&, const Found&, void*) { return false; }, nullptr);
 }

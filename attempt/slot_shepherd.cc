@@ -52,15 +52,15 @@ SlotShepherd::SlotShepherd(const std::string& program, const std::string& state_
   link_ = std::move(ours);
 }
 
-std::optional<UniqueFd> SlotShepherd::run(const AttemptName& name) {
+SlotShepherd::Given SlotShepherd::run(const AttemptName& name) {
   auto [ours, theirs] = make_pair();
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_RUN;
   frame.job = name.job;
   frame.attempt = name.attempt;
-  if (!send_with(link_.get(), frame, theirs.get())) return std::nullopt;
-  return std::move(ours);
+  const bool taken = send_with(link_.get(), frame, theirs.get());
+  return {std::move(ours), taken};
 }
 
 }  // namespace sublet

@@ -4,7 +4,6 @@
 #ifndef SUBLET_ATTEMPT_SLOT_SHEPHERD_H_
 #define SUBLET_ATTEMPT_SLOT_SHEPHERD_H_
 
-#include <optional>
 #include <string>
 
 #include "attempt/folder.h"
@@ -19,10 +18,15 @@ class SlotShepherd {
   // must be reaped by the caller, or by init after the caller has ended. Throws OsError.
   SlotShepherd(const std::string& program, const std::string& state_folder);
 
-  // Has it run an attempt, whose order has been written, after the one that it runs now. Returns
-  // the client's end of its control connection, non-blocking; at its end of file the shepherd has
-  // done with the attempt, or is gone. None: it has ended. Throws OsError.
-  std::optional<UniqueFd> run(const AttemptName& name);
+  struct Given {
+    // The client's end of the attempt's control connection, non-blocking. At its end of file the
+    // shepherd has done with the attempt, or is gone.
+    UniqueFd control;
+    bool taken = false;  // false: the shepherd has ended
+  };
+  // Has it run an attempt, whose order has been written, after the one that it runs now. Throws
+  // OsError.
+  Given run(const AttemptName& name);
 
   const ProcessId& id() const { return process_.id; }
 

@@ -1,9 +1,5 @@
 #include "client/attempts/slot_shepherds.h"
 
-#include <sys/wait.h>
-
-#include <cerrno>
-
 #include "base/log.h"
 
 namespace sublet::client {
@@ -37,19 +33,18 @@ std::shared_ptr<SlotShepherd> SlotShepherds::start(int64_t slot) {
 
 GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
   if (const auto present = of(slot)) {
-    if (auto control = present->run(name))
-      return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(*control))};
+    auto given = present->run(name);
+    if (given.taken)
+      return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(given.control))};
     const std::string kept = "/" + std::to_string(present->id().pid);
     remove(kept);
     remove(kept + ".control");
   }
   const auto shepherd = start(slot);
-  auto control = shepherd->run(name);
-  if (!control) {
-    waitpid(shepherd->id().pid, nullptr, 0);  // it has ended, and nobody else knows of it
-    throw OsError(EPIPE, "give an attempt to", program_);
-  }
-  return {shepherd->id().pid, true, std::make_shared<UniqueFd>(std::move(*control))};
+  // If somebody has killed it already, the attempt is lost as it would be a moment later: the
+  // machine is not to blame.
+  auto given = shepherd->run(name);
+  return {shepherd->id().pid, true, std::make_shared<UniqueFd>(std::move(given.control))};
 }
 
 }  // namespace sublet::client

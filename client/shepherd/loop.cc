@@ -34,6 +34,8 @@ constexpr int64_t kFirstLookNs = 20'000'000;
 constexpr int64_t kEmptyNs = 2'000'000;
 // Of killing, in which the first process may wait for those that were killed.
 constexpr int kPatientRounds = 2;
+// The same if it is to serve other attempts: beside busy programs its answer may take longer.
+constexpr int kRoundsInRoom = 8;
 // Children reaped before the monitor's socket is read again: a job may create them
 // faster than they can be reaped.
 constexpr int kReapedInARow = 64;
@@ -134,11 +136,12 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   }
   if (actions & (kActSave | kActLift | kActTerminate | kActKill)) bounds_.open_up();
   if (actions & kActKill) {
+    if (room_is_empty_) slot_.room().spoil();
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
     // At first it waits for those that were killed, whose CPU time is counted so.
-    if (rounds_++ < kPatientRounds)
+    if (rounds_++ < (launch_.is_in_room() ? kRoundsInRoom : kPatientRounds))
       launch_.dismiss_init(main_gone_);
     else
       launch_.kill_init();
@@ -287,7 +290,7 @@ void Shepherd::reap() {
 
 // The first process of a room knows its own children only.
 void Shepherd::look_who_is_left() {
-  if (!processes_.gone()) return slot_.room().spoil();
+  if (!processes_.gone()) return;
   const int64_t now = boot_now();
   empty_by_ns_ = INT64_MAX;
   act(machine_.all_gone(now), now);

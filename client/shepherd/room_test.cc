@@ -225,11 +225,11 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     waits.uid = waits.gid = order(rig, "").uid;
     rig.use_cgroups(&waits);
     const std::string folder = rig.prepare(waits);
-    const auto control = slot.run({static_cast<uint64_t>(waits.job), 1});
+    const auto given = slot.run({static_cast<uint64_t>(waits.job), 1});
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     const pid_t second = first_of(slot);
     CPPUNIT_ASSERT(second > 0 && kill(second, SIGKILL) == 0);
-    CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
     const AttemptExit end = rig.exit_of(folder);
     CPPUNIT_ASSERT_EQUAL(int64_t{SIGKILL}, end.facts.code);
     CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 60'000);

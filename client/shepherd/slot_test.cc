@@ -91,14 +91,14 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
         if (cgroup) rig.use_cgroups(one);
       CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LIMIT_CPU}, rig.run_in(slot, greedy).facts.limit);
       const std::string folder = rig.prepare(order);
-      const auto control = slot.run(name_of(order));
+      const auto given = slot.run(name_of(order));
       CPPUNIT_ASSERT(rig.job_is_ready(folder));
       const UniqueFd asked = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       const auto status = rig.receive(asked.get(), SUBLET_FRAME_STATUS);
       CPPUNIT_ASSERT(status.has_value());
       CPPUNIT_ASSERT(status->arg[0] < 900'000);
       rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
-      CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+      CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
       const AttemptExit end = rig.exit_of(folder);
       CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 900'000);
     }
@@ -144,12 +144,12 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first);
     rig.prepare(second);
-    auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
+    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     CPPUNIT_ASSERT(access((rig.folder(second) + "/record").c_str(), F_OK) != 0);
     rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
-    CPPUNIT_ASSERT(rig.receive(one->get(), SUBLET_FRAME_ENDED).has_value());
-    CPPUNIT_ASSERT(rig.receive(other->get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(rig.receive(one.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(rig.receive(other.control.get(), SUBLET_FRAME_ENDED).has_value());
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.exit_of(rig.folder(second)).facts.reason);
   }
@@ -200,7 +200,8 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(access((other + "/record").c_str(), F_OK) != 0);
     // Its client learns that nobody runs it.
     char byte;
-    CPPUNIT_ASSERT(wait_until([&] { return recv(next->get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+    CPPUNIT_ASSERT(
+        wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
   }
 
   void who_has_ended_takes_no_order() {
@@ -208,20 +209,23 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     SlotShepherd slot = rig.start_slot();
     CPPUNIT_ASSERT(kill_process(slot.id(), SIGKILL));
     rig.wait_for(slot.id());
-    CPPUNIT_ASSERT(!slot.run({1, 1}).has_value());
+    const auto given = slot.run({1, 1});
+    CPPUNIT_ASSERT(!given.taken);
+    char byte;
+    CPPUNIT_ASSERT_EQUAL(ssize_t{0}, recv(given.control.get(), &byte, 1, MSG_DONTWAIT));
   }
 
   void what_cannot_be_run_ends_the_process() {
     Rig rig;
     {
       SlotShepherd slot = rig.start_slot();
-      const auto control = slot.run({4711, 1});  // there is no such folder
+      const auto given = slot.run({4711, 1});  // there is no such folder
       CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
     }
     SlotShepherd slot = rig.start_slot();
     const AttemptOrder order = rig.order({"exit", "0"});
     std::filesystem::rename(rig.prepare(order), rig.base() + "/attempts/4711.1");
-    const auto control = slot.run({4711, 1});
+    const auto given = slot.run({4711, 1});
     CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
     CPPUNIT_ASSERT(access((rig.base() + "/attempts/4711.1/record").c_str(), F_OK) != 0);
   }
@@ -258,13 +262,13 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     for (int i = 0; i < 3; ++i) {
       const AttemptOrder order = rig.order({"wait"});
       const std::string folder = rig.prepare(order);
-      const auto control = slot.run(name_of(order));
+      const auto given = slot.run(name_of(order));
       CPPUNIT_ASSERT(rig.job_is_ready(folder));
       const UniqueFd again = rig.ask(folder, rig.frame(order, SUBLET_FRAME_QUERY));
       const auto status = rig.receive(again.get(), SUBLET_FRAME_STATUS);
       CPPUNIT_ASSERT(status && status->job == static_cast<uint64_t>(order.job));
       rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
-      CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+      CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
       CPPUNIT_ASSERT(!system_files().exists(folder + "/control"));
       if (i == 1)  // its place is lost: it is made anew
         std::filesystem::remove_all(rig.base() + "/slots");
@@ -276,11 +280,11 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     SlotShepherd slot = rig.start_slot();
     const AttemptOrder order = rig.order({"exit", "0"});
     rig.prepare(order);
-    const auto control = slot.run(name_of(order));
-    CPPUNIT_ASSERT(rig.receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+    const auto given = slot.run(name_of(order));
+    CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
     sublet_frame frame;
-    CPPUNIT_ASSERT(
-        wait_until([&] { return recv(control->get(), &frame, sizeof frame, MSG_DONTWAIT) == 0; }));
+    CPPUNIT_ASSERT(wait_until(
+        [&] { return recv(given.control.get(), &frame, sizeof frame, MSG_DONTWAIT) == 0; }));
     CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().done() == 1; }));
   }
 

@@ -134,6 +134,10 @@ Rig::~Rig() {
         return tenant->gone();
       });
   }
+  for (const ProcessId& slot : slots_) {
+    kill_process(slot, SIGKILL);
+    waitpid(slot.pid, nullptr, 0);
+  }
   cgroups_.remove_left_over({});
   cgroups_.release_controllers();
   system_files().remove_tree(base_);
@@ -192,19 +196,23 @@ std::string Rig::start(const AttemptOrder& order) {
   return path;
 }
 
-SlotShepherd Rig::start_slot() const { return {SUBLET_SHEPHERD, base_}; }
+SlotShepherd Rig::start_slot() {
+  SlotShepherd slot(SUBLET_SHEPHERD, base_);
+  slots_.push_back(slot.id());
+  return slot;
+}
 
 ProcessId Rig::start_shepherd(const AttemptOrder& order) const {
-  SlotShepherd slot = start_slot();
-  CPPUNIT_ASSERT(slot.run({static_cast<uint64_t>(order.job), 1}).has_value());
+  SlotShepherd slot(SUBLET_SHEPHERD, base_);
+  CPPUNIT_ASSERT(slot.run({static_cast<uint64_t>(order.job), 1}).taken);
   return slot.id();
 }
 
 AttemptExit Rig::run_in(SlotShepherd& slot, const AttemptOrder& order) {
   const std::string path = prepare(order);
-  const auto control = slot.run({static_cast<uint64_t>(order.job), 1});
-  CPPUNIT_ASSERT(control.has_value());
-  CPPUNIT_ASSERT(receive(control->get(), SUBLET_FRAME_ENDED).has_value());
+  const auto given = slot.run({static_cast<uint64_t>(order.job), 1});
+  CPPUNIT_ASSERT(given.taken);
+  CPPUNIT_ASSERT(receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
   return exit_of(path);
 }
 

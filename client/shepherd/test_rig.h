@@ -75,7 +75,7 @@ class Rig {
   ProcessId start_shepherd(const AttemptOrder& order) const;
   // Writes the order only.
   std::string prepare(const AttemptOrder& order);
-  SlotShepherd start_slot() const;
+  SlotShepherd start_slot();
   // Has a shepherd run it, and waits for its end.
   AttemptExit run_in(SlotShepherd& slot, const AttemptOrder& order);
   std::string folder(const AttemptOrder& order) const;
@@ -116,6 +116,7 @@ class Rig {
     ProcessId process;
   };
   std::vector<Running> running_;
+  std::vector<ProcessId> slots_;  // they may have ended
 };
 
 }  // namespace sublet::shepherd
