@@ -170,10 +170,8 @@ bool Files::sync_below(int folder, const std::string& path, size_t* left) {
     const UniqueFd fd(openat(folder, name.c_str(), kLook));
     struct stat about;
     if ((*left)-- == 0 || !fd.valid() || fstat(fd.get(), &about) != 0) return false;
-    const bool good = S_ISDIR(about.st_mode)
-                          ? sync_below(fd.get(), path + "/" + name, left)
-                          : !S_ISREG(about.st_mode) || (sync(fd.get(), path + "/" + name), true);
-    if (!good) return false;
+    if (S_ISREG(about.st_mode)) sync(fd.get(), path + "/" + name);
+    if (S_ISDIR(about.st_mode) && !sync_below(fd.get(), path + "/" + name, left)) return false;
   }
   sync(folder, path);
   return true;

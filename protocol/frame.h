@@ -95,7 +95,7 @@ enum sublet_frame_kind {
    * checkpoint generation; arg[3]: progress in parts per million or -1.
    * Sent on QUERY, and unasked when the state or the generation changes. */
   SUBLET_FRAME_STATUS = 32,
-  /* The exit record is on disk. Also to the monitor, which sends nothing more until the next
+  /* The exit record is written. Also to the monitor, which sends nothing more until the next
    * HELLO. */
   SUBLET_FRAME_ENDED = 33,
 

@@ -140,6 +140,16 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     return std::make_shared<AttemptWork>(what, folder);
   }
 
+  static AttemptExit exit_with(int64_t outcome, int64_t code) {
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = outcome;
+    exit.facts.code = code;
+    exit.boot_id = boot_id();
+    return exit;
+  }
+
   void without_its_shepherd_a_machine_is_in_trouble() {
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->may_run({}).answer);
     // More arguments than an order may have: the job's fault.
@@ -214,14 +224,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   void who_leaves_for_the_disk_makes_room_without_the_server() {
     server_.away_at = 0;
     auto w = work();
-    AttemptExit exit;
-    exit.facts.job = 7;
-    exit.facts.attempt = 1;
-    exit.facts.outcome = SUBLET_OUTCOME_SIGNALLED;
-    exit.facts.code = SIGTERM;
+    AttemptExit exit = exit_with(SUBLET_OUTCOME_SIGNALLED, SIGTERM);
     exit.facts.asked = 1;
     exit.facts.reason = SUBLET_LEAVE_DRAIN;
-    exit.boot_id = boot_id();
     files_.write_atomic(w->folder + "/exit", print_exit(exit));
     files_.write_atomic(w->folder + "/checkpoint/checkpoint", "saved");
     files_.write_atomic(w->folder + "/work/large", "x");
@@ -247,14 +252,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
       return read_order(files_, w->folder, &error)->cpu_allowance_ms;
     };
     CPPUNIT_ASSERT(allowance() > 0);
-    AttemptExit exit;
-    exit.facts.job = 7;
-    exit.facts.attempt = 1;
-    exit.facts.outcome = SUBLET_OUTCOME_SIGNALLED;
-    exit.facts.code = SIGKILL;
+    AttemptExit exit = exit_with(SUBLET_OUTCOME_SIGNALLED, SIGKILL);
     exit.facts.asked = exit.facts.killed = exit.facts.unsaved = 1;
     exit.facts.reason = SUBLET_LEAVE_OWNER;
-    exit.boot_id = boot_id();
     files_.write_atomic(w->folder + "/exit", print_exit(exit));
     tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
     CPPUNIT_ASSERT(until([&] { return !desk_->may_be_lifted(7); }));
@@ -277,12 +277,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
 
   WorkPtr ended(int64_t printed) {
     auto w = work();
-    AttemptExit exit;
-    exit.facts.job = 7;
-    exit.facts.attempt = 1;
-    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    AttemptExit exit = exit_with(SUBLET_OUTCOME_EXITED, 0);
     exit.facts.stdout_bytes = printed;
-    exit.boot_id = boot_id();
     files_.write_atomic(w->folder + "/exit", print_exit(exit), 0600, Files::Outlives::kProcess);
     files_.write_atomic(w->folder + "/work/out", "x", 0600, Files::Outlives::kProcess);
     return w;

@@ -26,11 +26,8 @@ namespace {
 // Static, because zero pages take no memory until they are used.
 alignas(Shepherd) unsigned char space[sizeof(Shepherd)];
 
-// Before Linux 5.9 there is no such call.
-void close_from(int first) {
-  if (syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0) == 0) return;
-  constexpr int kMost = 1024;
-  for (int fd = first; fd < kMost; ++fd) close(fd);
+bool close_from(int first) {
+  return syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0) == 0;
 }
 
 }  // namespace
@@ -122,8 +119,7 @@ int Slot::run_next() {
              static_cast<unsigned long long>(order.job), order.attempt);
     status = run_attempt(folder, order, connection);
   }
-  close_from(kFirstOfAttempt);
-  if (chdir("/") != 0) status = Shepherd::kBadOrder;
+  if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();
   return status;
 }

@@ -65,8 +65,6 @@ bool has_ipc_objects() {
   return segments.used_ids > 0 || semaphores.semusz > 0 || queues.msgpool > 0;
 }
 
-bool is_different(const char* kept, const char* text) { return strcmp(kept, text) != 0; }
-
 }  // namespace
 
 bool Room::reserve() const {
@@ -87,7 +85,7 @@ bool Room::is_silent() const {
 
 bool Room::fits(const sublet_order& order) {
   look();
-  return init_ > 0 && is_silent() && !is_different(user_, order.user) && uid_ == order.uid &&
+  return init_ > 0 && is_silent() && strcmp(user_, order.user) == 0 && uid_ == order.uid &&
          gid_ == order.gid && memory_ == sublet_memory_limit(&order);
 }
 

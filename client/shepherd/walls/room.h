@@ -1,8 +1,8 @@
 // The namespaces of a slot's jobs, and the first process in them, kept from attempt to attempt:
 // making and removing them costs more than a short job. The next attempt gets them only if it is of
 // the same user and account and on the same terms, and if nothing was left in them: no process, no
-// file in the places that begin empty, no System V object, no message queue. Otherwise they are
-// made anew. With root only, who can enter them from outside. One thread.
+// file in the places that begin empty, no pseudo-terminal, no System V object, no message queue.
+// Otherwise they are made anew. With root only, who can enter them from outside. One thread.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_ROOM_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_ROOM_H_
 
@@ -70,6 +70,7 @@ class Room {
     bool shown;
     bool hidden;
   };
+  enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
   enum { kReport, kOwnProcesses, kProcesses, kMounts, kMessages };
 
@@ -89,8 +90,6 @@ class Room {
 
   const int first_;
   Notes* notes_ = nullptr;
-  enum class Question { kNone, kAsked, kAnswered };
-
   int failures_ = 0;   // to make one, in a row
   bool used_ = false;  // by the present attempt
   Question question_ = Question::kNone;
