@@ -63,6 +63,8 @@ std::string problem_with(const Parameters& parameters) {
   if (parameters.rest_least < 0 || parameters.rest_most < parameters.rest_least ||
       parameters.rest_most > kDay)
     return "rest_least must be 0 to rest_most, which must be a day at most";
+  if (parameters.short_run < 0 || parameters.ahead_wait <= 0 || parameters.ahead_wait > kDay)
+    return "short_run must not be negative, and ahead_wait be positive, and a day at most";
   if (!(parameters.default_shares > 0)) return "default_shares must be positive";
   try {
     Accounts::parse(parameters.accounts);

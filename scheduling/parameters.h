@@ -56,6 +56,10 @@ struct Parameters : PolicyChoice {
   // further failure up to the most; least 0: it does not rest.
   Micros rest_least = 300'000'000;
   Micros rest_most = 3'600'000'000;
+  // Behind attempts that end within short_run, others are placed ahead of time (events/ahead.cc).
+  // One that has waited there for ahead_wait, with nothing ending before it, is called back.
+  Micros short_run = 50'000;
+  Micros ahead_wait = 100'000;
   // Who shares an account with whom: Accounts::text(). Each job that is live when the server starts
   // counts for the account that its user has then; what was counted before stays where it was.
   std::string accounts = {};

@@ -40,6 +40,7 @@ Outcome Pool::apply(const Event& event, Micros now) {
     s.preempt();
     s.allocate();
   }
+  s.place_ahead();
   s.emit();
   return s.changes.finish();
 }

@@ -69,6 +69,8 @@ struct MachineView {
   rules::NamedAmounts named_reserved = {};  // the same, licences of the pool included
   bool requesting = false;                  // jobs that were submitted from it are waiting
   std::vector<AttemptKey> running;
+  std::vector<AttemptKey> ahead;  // those of them that have no place yet, and reserve nothing
+  uint64_t places_taken() const { return running.size() - ahead.size(); }
 };
 
 class Pool {

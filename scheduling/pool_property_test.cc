@@ -110,17 +110,22 @@ std::string counted_for(const TestPool& t, const std::string& user) {
   return user;
 }
 
+constexpr uint32_t kMostAhead = 3;  // MachineReported::ahead
+
 // Turns numbers into events that are valid now, or nearly: a few come from former
-// machines and attempts.
+// machines and attempts. In some pools most orders are refused, or most jobs end at once.
 class Player {
  public:
-  // `refusing`: most orders are refused.
-  explicit Player(const Parameters& p, bool refusing = false)
-      : t(p), settings_(p), refusing_(refusing) {}
+  explicit Player(uint32_t bits)
+      : t(some_parameters(bits)),
+        settings_(some_parameters(bits)),
+        refusing_(bits & 16),
+        short_(hashed(bits) & 1) {}
 
   Event next(uint32_t choice) {
     bits_ = choice * 2654435761u;
-    t.pass(static_cast<Micros>(pick(4)) * pick(4) * kSecond + pick(3));
+    t.pass(static_cast<Micros>(pick(short_ ? 2 : 4)) * pick(4) * kSecond + pick(3));
+    if (short_ && pick(2) == 0) return short_end();
     switch (pick(20)) {
       case 0:
       case 1:
@@ -225,7 +230,8 @@ class Player {
       job.priority = static_cast<int32_t>(pick(3));
       job.program = pick(3);
       job.retries = pick(3);
-      if (pick(4) == 0) job.count = 1 + pick(7);
+      if (short_ || pick(4) == 0) job.count = 1 + pick(7);
+      if (short_ && pick(4) != 0) job.needs = {};
       job.after = dependences(s);
       s.jobs.push_back(job);
     }
@@ -270,7 +276,8 @@ class Player {
             uint64_t{1 + pick(8)} << 28,
             pick(4) / 2.0,
             pick(4) / 4.0,
-            pick(4) == 0};
+            pick(4) == 0,
+            pick(kMostAhead + 1)};
   }
   Event renewal() {
     Renewed r{a_machine(), pick(5) == 0, {}};
@@ -287,6 +294,10 @@ class Player {
     if (pick(2) == 0) r.report = report_of(r.machine);
     return r;
   }
+  Event short_end() {
+    const AttemptKey key = a_key();
+    return AttemptEnded{key, machine_for(key), EndReason::kDone, "", 0, -1, 0, "", true};
+  }
   Event ending() {
     static constexpr EndReason kAll[] = {
         EndReason::kDone,  EndReason::kExit,       EndReason::kSignal,        EndReason::kOwner,
@@ -294,7 +305,7 @@ class Player {
         EndReason::kHeld,  EndReason::kSuperseded, EndReason::kAdministrator, EndReason::kStart,
         EndReason::kStart, EndReason::kStaging};
     const AttemptKey key = a_key();
-    const Micros cpu = pick(100) * kSecond;
+    const Micros cpu = pick(3) ? pick(100) * kSecond : 0;
     AttemptEnded end{
         key, machine_for(key), kAll[pick(std::size(kAll))], "", cpu, pick(3) ? cpu / 2 : -1, cpu};
     if (end.ended == EndReason::kDone && pick(3) == 0) end.left = "key";
@@ -332,7 +343,8 @@ class Player {
   }
 
   const Parameters settings_;
-  bool refusing_;
+  const bool refusing_;
+  const bool short_;
   uint32_t bits_ = 0;
   std::set<BatchId> conditional_;  // batches that have been submitted
 };
@@ -429,6 +441,7 @@ class NamedRule {
 Amounts reserved_on(const MachineView& m, const testing::Books& books) {
   Amounts sum;
   for (const AttemptKey& key : m.running) {
+    if (std::count(m.ahead.begin(), m.ahead.end(), key) > 0) continue;
     const Requirements& n = books.jobs.at(key.job).needs;
     sum.cores += std::max(n.cores, 1u);
     sum.memory += n.memory;
@@ -690,7 +703,7 @@ void check_promise(const TestPool& t, const MachineView& m, const Amounts& reser
   RC_ASSERT(t.now - job.changed >= policy.choice.wide_wait || under_another ||
             gave_way_to(t, m.promised));
   RC_ASSERT(m.away && !m.record.draining && suits(m.record, job.needs));
-  RC_ASSERT(is_paused(t, m.record.id) || m.running.size() >= most_on(t, m.record) ||
+  RC_ASSERT(is_paused(t, m.record.id) || m.places_taken() >= most_on(t, m.record) ||
             !fits(m, job.needs, reserved) || !rule.allows(m, job, 1));
   RC_ASSERT(rule.may_be_promised(m, job.needs));
 }
@@ -750,7 +763,8 @@ void check_invariants(const TestPool& t) {
   std::set<JobId> promised;
   for (const MachineView& m : t.pool.machines()) {
     RC_ASSERT(m.running.size() == on_machine[m.record.id]);
-    RC_ASSERT(m.running.size() <= m.record.slots);
+    RC_ASSERT(m.places_taken() <= m.record.slots);
+    RC_ASSERT(m.ahead.size() <= kMostAhead);
     RC_ASSERT(text_of(m.record) == text_of(t.books.machines.at(m.record.id)));
     const Amounts reserved = reserved_on(m, t.books);
     RC_ASSERT(m.reserved == reserved);
@@ -764,7 +778,7 @@ void check_invariants(const TestPool& t) {
       RC_ASSERT(rule.allows(m, t.books.jobs.at(start->key.job), 0));
       RC_ASSERT(may_start(t, t.books.jobs.at(start->key.job)));
       RC_ASSERT(m.record.failures.rests_until == 0);
-      RC_ASSERT(m.running.size() <= most_on(t, m.record));
+      RC_ASSERT(m.places_taken() <= most_on(t, m.record));
       const uint64_t most = t.pool.policy().choice.most_per_user;
       RC_ASSERT(most == 0 || attempts_of(t, start->user) <= most);
       const BatchId batch = t.books.jobs.at(start->key.job).batch;
@@ -784,7 +798,7 @@ void check_invariants(const TestPool& t) {
     if (queued) {
       RC_ASSERT(m.record.state == MachineState::kIdle && m.away && !m.record.draining);
       RC_ASSERT(m.record.failures.rests_until == 0);
-      RC_ASSERT(m.running.size() + (m.promised != 0) < most_on(t, m.record));
+      RC_ASSERT(m.places_taken() + (m.promised != 0) < most_on(t, m.record));
       for (const JobRecord* job : placeable)
         RC_ASSERT(!fits(m, job->needs, reserved + kept) || !rule.allows(m, *job, 1, kept_for));
     }
@@ -976,7 +990,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
  public:
   void invariants_hold() {
     CPPUNIT_ASSERT(rc::check("invariants hold after every event", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       StartsInOrder starts;
       Failures failures(some_parameters(bits));
       for (const uint32_t choice : some_history()) {
@@ -1002,7 +1016,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   // stays promised.
   void nobody_starves() {
     CPPUNIT_ASSERT(rc::check("every job that some machine fits is run", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       TestPool& t = player.t;
       for (const uint32_t choice : some_history()) t.apply(player.next(choice));
       let_all_run(t);
@@ -1035,7 +1049,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
 
   void arrays_run_like_single_jobs() {
     CPPUNIT_ASSERT(rc::check("an array runs like as many single jobs", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       TestPool single(some_parameters(bits));
       for (const uint32_t choice : some_history()) {
         const Event event = player.next(choice);
@@ -1063,7 +1077,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
 
   void same_history_same_outcomes() {
     CPPUNIT_ASSERT(rc::check("the same history gives the same outcomes", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       Pool other(some_parameters(bits));
       other.apply(BatchOpened(), player.t.now);
       for (const uint32_t choice : some_history()) {
@@ -1077,7 +1091,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
 
   void restored_goes_on_like_the_live_one() {
     CPPUNIT_ASSERT(rc::check("a restored brain goes on like the live one", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       const std::vector<uint32_t> history = some_history();
       const size_t until = history.empty() ? 0 : bits % history.size();
       for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
@@ -1101,7 +1115,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   // The books throw if a record contradicts the earlier ones.
   void another_policy_takes_over() {
     CPPUNIT_ASSERT(rc::check("another policy takes over any pool", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       const std::vector<uint32_t> history = some_history();
       const size_t until = history.empty() ? 0 : bits % history.size();
       for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
@@ -1122,7 +1136,7 @@ class PoolPropertyTest : public CppUnit::TestFixture {
   // The live one is not touched; the restored one is anchored as it was after the records.
   void anchored_goes_on_like_the_live_one() {
     CPPUNIT_ASSERT(rc::check("an anchored brain goes on like the live one", [](uint32_t bits) {
-      Player player(some_parameters(bits), bits & 16);
+      Player player(bits);
       const std::vector<uint32_t> history = some_history();
       const size_t until = history.empty() ? 0 : bits % history.size();
       for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));

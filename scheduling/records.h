@@ -278,6 +278,7 @@ struct StartAttempt {
   Micros decided = 0;
   std::string user = {};
   uint64_t checkpoint_bytes = 0;  // of that checkpoint
+  bool ahead = false;             // beyond the machine's slots: it starts when one is free
 };
 struct TellToLeave {
   AttemptKey key;

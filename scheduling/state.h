@@ -94,9 +94,21 @@ struct Pool::State {
     JobRange alike = {0, 0};      // AttemptEnded::alike
     bool machine_failed = false;  // OrderAnswered::machine_failed, and the job is not at fault
   };
-  void place(Job& job, Machine& machine);
+  // `ahead_until`: as of AttemptBook::open.
+  void place(Job& job, Machine& machine, Micros ahead_until = 0);
   // Gives places to waiting jobs until no waiting job fits an idle machine.
   void allocate();
+  // ---- attempts ahead (events/ahead.cc) ----
+  // After allocate(): where attempts have ended in this apply.
+  void place_ahead();
+  void place_ahead(Machine& machine);
+  // It has waited for its place as long as it may: unless attempts go on ending before it, it is to
+  // come back.
+  void recall(Attempt& attempt);
+  void recall_ahead(Machine& machine);
+  // An attempt has left its machine: another takes its place.
+  void note_turn(const Attempt& ended, const End& end);
+
   void promise(Job& job, Machine& machine);
   // What the machine is promised for has changed, or is forgotten.
   void settle_promise(Machine& machine);
@@ -105,6 +117,7 @@ struct Pool::State {
   void preempt();
   void take_place(Attempt& attempt, Job& job, const std::string& why);
   Sentence why_first(const Job& job, const Machine& machine) const;
+  Sentence why_ahead(const Job& job, const Machine& machine) const;
   void advance(Attempt& attempt, AttemptState state);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
   Verdict renew(const Renewed::Status& status, MachineId machine);
@@ -145,7 +158,8 @@ struct Pool::State {
   Parameters parameters;  // with the policies in force
   PolicyRecord policy;
   Changes changes;
-  Deadlines due;  // attempts and machines: checked by TimePassed
+  Deadlines due;                 // attempts and machines: checked by TimePassed
+  std::vector<Machine*> turned;  // on which attempts have ended in this apply
   Ledger ledger;
   ProgramBook programs;
   Policies policies;

@@ -126,6 +126,13 @@ std::vector<SettingSpec> server_setting_specs() {
       "long at each further failure; 0: it does not rest");
   add("scheduling.rest_most", T::duration, "1 h", 0, 86'400'000,
       "the longest that a machine rests after failures");
+  add("scheduling.short_run", T::duration, "50 ms", 0, 60'000,
+      "while jobs on a machine end within this time, it gets more than it has slots for, and "
+      "starts "
+      "each without asking when another has ended; 0: never");
+  add("scheduling.ahead_wait", T::duration, "100 ms", 10, 60'000,
+      "such a job waits on its machine for this long, with no other ending before it; then it goes "
+      "back to the queue");
   add("shares", T::reals, "", 1e-6, 1e6,
       "shares of single users, and of accounts: ann = 3, \"@lab-f\" = 2");
   add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");
@@ -165,6 +172,8 @@ scheduling::Parameters read_parameters(const Settings& s) {
   p.refusal_pause = s.duration_ms("scheduling.refusal_pause") * 1000;
   p.rest_least = s.duration_ms("scheduling.rest_least") * 1000;
   p.rest_most = s.duration_ms("scheduling.rest_most") * 1000;
+  p.short_run = s.duration_ms("scheduling.short_run") * 1000;
+  p.ahead_wait = s.duration_ms("scheduling.ahead_wait") * 1000;
   if (p.rest_most < p.rest_least)
     throw s.wrong({"scheduling.rest_least", "scheduling.rest_most"},
                   "scheduling.rest_most must not be less than scheduling.rest_least");

@@ -1,6 +1,8 @@
 #include "scheduling/books/attempt_book.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "protocol/lease.h"
@@ -22,14 +24,32 @@ void AttemptBook::occupy(Attempt& attempt) {
   Machine& machine = *attempt.machine;
   const JobId id = attempt.record.key.job;
   machine.running.insert(std::lower_bound(machine.running.begin(), machine.running.end(), id), id);
-  machine.reserved = machine.reserved + attempt.reserved;
-  machine.named_reserved.add(attempt.named);
-  licences_.reserve(attempt.named);
+  if (attempt.ahead) {
+    ++machine.ahead.held;
+  } else {
+    reserve(attempt);
+  }
 }
 
 void AttemptBook::vacate(Attempt& attempt) {
   Machine& machine = *attempt.machine;
   std::erase(machine.running, attempt.record.key.job);
+  if (attempt.ahead) {
+    --machine.ahead.held;
+  } else {
+    release(attempt);
+  }
+}
+
+void AttemptBook::reserve(Attempt& attempt) {
+  Machine& machine = *attempt.machine;
+  machine.reserved = machine.reserved + attempt.reserved;
+  machine.named_reserved.add(attempt.named);
+  licences_.reserve(attempt.named);
+}
+
+void AttemptBook::release(Attempt& attempt) {
+  Machine& machine = *attempt.machine;
   machine.reserved = machine.reserved - attempt.reserved;
   machine.used = machine.used - attempt.used;
   machine.named_reserved.take(attempt.named);
@@ -60,7 +80,50 @@ bool AttemptBook::waited_long_enough(const Attempt& attempt) const {
   return since != 0 && changes_.now() >= since + leaving_wait_;
 }
 
-Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason) {
+// Those first that have begun, then in the order of their decisions, in which the machine starts
+// them.
+std::vector<Attempt*> AttemptBook::in_turn(const Machine& machine) {
+  std::vector<Attempt*> all;
+  for (const JobId id : machine.running) all.push_back(find(id));
+  std::sort(all.begin(), all.end(), [](const Attempt* a, const Attempt* b) {
+    const auto key = [](const Attempt& one) {
+      return std::tuple(one.record.started == 0, one.record.decided, one.record.key.job);
+    };
+    return key(*a) < key(*b);
+  });
+  return all;
+}
+
+void AttemptBook::take_places(Machine& machine) {
+  if (machine.ahead.held == 0) return;
+  const uint64_t promised = machine.promised_to != nullptr ? 1 : 0;
+  for (Attempt* attempt : in_turn(machine)) {
+    if (places_taken(machine) + promised >= places_of(machine)) return;
+    if (!attempt->ahead) continue;
+    set_ahead(*attempt, false);
+    wait_ahead(*attempt, 0);
+  }
+}
+
+void AttemptBook::set_ahead(Attempt& attempt, bool ahead) {
+  if (attempt.ahead == ahead) return;
+  attempt.ahead = ahead;
+  if (ahead) {
+    release(attempt);
+    ++attempt.machine->ahead.held;
+  } else {
+    reserve(attempt);
+    --attempt.machine->ahead.held;
+  }
+}
+
+void AttemptBook::wait_ahead(Attempt& attempt, Micros until) {
+  if (attempt.ahead_until == until) return;
+  attempt.ahead_until = until;
+  schedule(attempt);
+}
+
+Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason, Micros ahead_until) {
   const JobId id = job.record.id;
   Attempt& attempt = attempts_[id];
   AttemptRecord& record = attempt.record;
@@ -80,6 +143,9 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason) {
   belong(attempt, *job.user);
   attempt.registration = machine.registration;
   attempt.memory_offered = room_of(machine).memory;
+  attempt.ahead = attempt.placed_ahead = ahead_until != 0;
+  attempt.ahead_until = ahead_until;
+  if (attempt.ahead) attempt.memory_offered += attempt.reserved.memory;  // which another has now
   occupy(attempt);
   machine.granted = changes_.now();
   renew(attempt);
@@ -153,7 +219,7 @@ void AttemptBook::settle(Attempt& ended, Micros cost) {
 }
 
 bool AttemptBook::note_use(Attempt& attempt, const Amounts& used) {
-  const Amounts reserved = least(used, attempt.reserved);
+  const Amounts reserved = attempt.ahead ? Amounts{} : least(used, attempt.reserved);
   if (reserved == attempt.used) return false;
   Amounts& of_all = attempt.machine->used;
   of_all = of_all - attempt.used + reserved;
@@ -163,17 +229,38 @@ bool AttemptBook::note_use(Attempt& attempt, const Amounts& used) {
 
 void AttemptBook::renew(Attempt& attempt) {
   attempt.receipt = changes_.now();
-  due_.set(attempt, reassign_at(attempt));
+  schedule(attempt);
+}
+
+void AttemptBook::schedule(Attempt& attempt) {
+  const Micros lost = reassign_at(attempt), recalled = attempt.ahead_until;
+  due_.set(attempt, recalled != 0 ? std::min(lost, recalled) : lost);
 }
 
 void AttemptBook::restart() {
+  std::set<const Machine*> machines;
   for (auto& [id, attempt] : attempts_) {
+    machines.insert(attempt.machine);
     attempt.delivered = 0;
     attempt.memory_offered = 0;
     note_use(attempt, {});
     // As in a restored brain: of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
     renew(attempt);
+  }
+  for (const Machine* machine : machines) settle_ahead(*machine);
+}
+
+// By what is stored alone: those beyond the slots are ahead. They are not called back before their
+// machine has had the time to say which it has started.
+void AttemptBook::settle_ahead(const Machine& machine) {
+  uint64_t places = machine.record.slots;
+  for (Attempt* attempt : in_turn(machine)) {
+    attempt->placed_ahead = places == 0;
+    set_ahead(*attempt, places == 0);
+    const bool waits = attempt->ahead && attempt->record.started == 0;
+    wait_ahead(*attempt, waits ? changes_.now() + lease_ : 0);
+    places -= std::min<uint64_t>(places, 1);
   }
 }
 
@@ -183,7 +270,10 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   attempt.delivered = known.delivered;
   attempt.memory_offered = known.memory_offered;
   note_use(attempt, {0, known.memory_used, known.disk_used});
-  due_.set(attempt, reassign_at(attempt));
+  set_ahead(attempt, known.ahead);
+  attempt.placed_ahead = known.placed_ahead;
+  attempt.ahead_until = known.ahead_until;
+  schedule(attempt);
 }
 
 bool AttemptBook::restore(const AttemptRecord& row, Machine& machine, Job* job,

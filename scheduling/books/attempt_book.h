@@ -38,6 +38,11 @@ struct Attempt : Timed {
   Amounts reserved = {1, 0, 0};
   rules::NamedAmounts named;  // reserved besides, of its machine or the pool's licences
   Amounts used;  // of memory and disk that it has reserved, as last reported; 0 after a restart
+  // It has no place of its machine yet, and reserves nothing there: it will have one of those that
+  // end before it (events/ahead.cc).
+  bool ahead = false;
+  Micros ahead_until = 0;     // how long it may wait for that; 0: it has begun, or is to leave
+  bool placed_ahead = false;  // it was so at first
   bool touched = false;
 };
 
@@ -54,8 +59,13 @@ class AttemptBook {
   // The live attempt with this key on this machine; null: there is none.
   Attempt* present(const AttemptKey& key, MachineId machine);
 
-  // The job's next attempt begins on this machine; its first lease starts now.
-  Attempt& open(Job& job, Machine& machine, Sentence reason);
+  // The job's next attempt begins on this machine; its first lease starts now. `ahead_until`: see
+  // Attempt; 0: it has its place at once.
+  Attempt& open(Job& job, Machine& machine, Sentence reason, Micros ahead_until = 0);
+  // Attempts ahead get what places the machine has.
+  void take_places(Machine& machine);
+  // It may wait so long for its place; 0: it does not wait any more.
+  void wait_ahead(Attempt& attempt, Micros until);
   // It has ended: it is taken out of the book, and its record is the caller's to add.
   Attempt close(Attempt& attempt);
   // It is to leave for this job. `why` is its record's reason from now on.
@@ -89,9 +99,16 @@ class AttemptBook {
   void emit();
 
  private:
-  // Its place, and what it reserves, are its own, or free again.
+  // It is on its machine, or not any more.
   void occupy(Attempt& attempt);
   void vacate(Attempt& attempt);
+  // Its place, and what it reserves, are its own, or free again.
+  void reserve(Attempt& attempt);
+  void release(Attempt& attempt);
+  void set_ahead(Attempt& attempt, bool ahead);
+  void settle_ahead(const Machine& machine);
+  std::vector<Attempt*> in_turn(const Machine& machine);
+  void schedule(Attempt& attempt);
   void belong(Attempt& attempt, User& user);
 
   const Micros lease_;

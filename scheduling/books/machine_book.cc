@@ -14,11 +14,16 @@ uint64_t least_of(uint64_t offered, uint64_t free, uint64_t used) {
   return offered - std::min(offered, free) <= used ? offered : free + used;
 }
 
+// To all its attempts together: as many cores as it has slots, at least.
+Amounts lent_to_all(const Machine& machine) {
+  Amounts lent = lent_by(machine);
+  lent.cores = std::max<uint64_t>(lent.cores, machine.record.slots);
+  return lent;
+}
+
 Amounts room_beside(const Machine& machine, const Amounts& taken) {
   const Amounts lent = lent_by(machine);
-  Amounts together = lent;
-  together.cores = std::max<uint64_t>(lent.cores, machine.record.slots);
-  return least(lent, together - taken);
+  return least(lent, lent_to_all(machine) - taken);
 }
 
 }  // namespace
@@ -58,7 +63,7 @@ Space space_without(const Machine& machine, const Amounts& leaving,
 bool keeps_room(const Machine& machine) {
   const Job& job = *machine.promised_to;
   if (!may_make_room(machine, job) || machine.paused_until != 0) return false;
-  return machine.running.size() < places_of(machine) &&
+  return places_taken(machine) < places_of(machine) &&
          Ask{amounts_of(job.record.needs), job.demand->group->of_machine}.within(
              space_without(machine, {}, {}));
 }
@@ -71,6 +76,10 @@ bool may_make_room(const Machine& machine, const Job& job) {
          amounts_of(job.record.needs).within({record.cores, record.memory, record.disk});
 }
 
+bool is_within_offer(const Machine& machine) {
+  return machine.reserved.within(lent_to_all(machine));
+}
+
 uint64_t places_of(const Machine& m) {
   const uint64_t slots = m.record.slots;
   return m.limit == 0 ? slots : std::min(slots, m.limit);
@@ -79,7 +88,7 @@ uint64_t places_of(const Machine& m) {
 MachineState state_of(const Machine& machine) {
   if (is_gone(machine)) return MachineState::kGone;
   if (machine.silent) return MachineState::kSilent;
-  const size_t taken = machine.running.size() + (machine.promised_to != nullptr ? 1 : 0);
+  const uint64_t taken = places_taken(machine) + (machine.promised_to != nullptr ? 1 : 0);
   const bool free_slot = taken < places_of(machine) && room_of(machine).cores > 0;
   const bool takes_jobs = machine.away && free_slot && !machine.record.draining;
   return takes_jobs ? MachineState::kIdle : MachineState::kBusy;
@@ -196,6 +205,7 @@ Machine* MachineBook::join(const MachineJoined& event) {
               m.record.failures,
               m.record.speed};
   m.limit = limits_.of(event.name);
+  m.ahead.most = m.ahead.short_runs = 0;
   matcher_.set_kind(m);
   note_owner(m, false, false);
   m.owner_seen = false;
@@ -223,6 +233,8 @@ void MachineBook::report(Machine& m, const MachineReported& report) {
   m.memory_free = report.memory_free;
   m.disk_free = report.disk_free;
   m.load = report.load;
+  m.ahead.most = report.ahead;
+  m.ahead.short_runs = std::min(m.ahead.short_runs, report.ahead);
   if (report.speed > 0 && report.speed != m.record.speed) {
     m.record.speed = report.speed;
     m.rewritten = true;
@@ -341,7 +353,9 @@ void MachineBook::restart() {
   for (Machine* machine : by_id_) {
     Machine& m = *machine;
     m.load = 0;
-    m.granted = 0;  // before this server was there
+    m.granted = 0;                          // before this server was there
+    m.ahead.most = m.ahead.short_runs = 0;  // until it reports
+    m.ahead.last_end = 0;
     if (is_gone(m)) continue;
     take_from_idle(m);
     note_owner(m, false, false);
@@ -370,6 +384,9 @@ void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
   m.last_contact = known.last_contact;
   m.paused_until = known.paused_until;
   m.registration = known.registration;
+  m.ahead.most = known.ahead_most;
+  m.ahead.short_runs = known.short_runs;
+  m.ahead.last_end = known.last_end;
   schedule(m);
 }
 

@@ -61,6 +61,14 @@ struct Machine : Timed {
   Micros last_contact = 0;
   uint32_t registration = 0;  // counts the joins
   Micros granted = 0;  // when a job was last placed here; 0: an attempt here has ended since then
+  // Attempts beyond its slots, so that short ones follow each other without a pause
+  // (events/ahead.cc).
+  struct Ahead {
+    uint32_t most = 0;        // MachineReported::ahead
+    uint32_t held = 0;        // those of `running` without a place; kept by the attempt book alone
+    uint32_t short_runs = 0;  // that ended one after the other, up to `most`
+    Micros last_end = 0;      // of an attempt here
+  } ahead;
 };
 
 // What one job could have of the machine at present if there were no others: all its cores, and
@@ -86,6 +94,10 @@ inline bool is_owner_away(const Machine& machine) { return machine.away_since !=
 inline bool rests(const Machine& machine) { return machine.record.failures.rests_until != 0; }
 // How many jobs it takes at a time: what its owner allows, or the pool if that is less.
 uint64_t places_of(const Machine& machine);
+// Whether it still has what its attempts have reserved: its owner's programs may have taken some.
+bool is_within_offer(const Machine& machine);
+// How many of these its attempts have; those ahead have none yet.
+inline uint64_t places_taken(const Machine& m) { return m.running.size() - m.ahead.held; }
 // The state that follows from the machine's other fields.
 MachineState state_of(const Machine& machine);
 inline bool is_gone(const Machine& machine) { return machine.record.state == MachineState::kGone; }

@@ -97,6 +97,7 @@ void Pool::State::allocate() {
 
 void Pool::State::promise(Job& job, Machine& m) {
   if (job.record.count > 1) jobs.split(job, 1);
+  recall_ahead(m);
   matcher.promises().make(m, job);
   machines.note_promise(m);
 }
@@ -111,11 +112,11 @@ void Pool::State::settle_promise(Machine& m) {
   machines.note_promise(m);
 }
 
-void Pool::State::place(Job& job, Machine& m) {
+void Pool::State::place(Job& job, Machine& m, Micros ahead_until) {
   if (job.record.count > 1) jobs.split(job, 1);
-  Sentence why = why_first(job, m);
+  Sentence why = ahead_until == 0 ? why_first(job, m) : why_ahead(job, m);
   matcher.promises().forget(job);
-  const AttemptRecord& record = attempts.open(job, m, std::move(why)).record;
+  const AttemptRecord& record = attempts.open(job, m, std::move(why), ahead_until).record;
   jobs.note_begin(job.record.batch);
   if (policies.job->wants_grants()) ledger.grant(*job.user);
   if (policies.job->wants_draws()) ledger.draw(*job.user);
@@ -126,7 +127,7 @@ void Pool::State::place(Job& job, Machine& m) {
   jobs.set_state(job, JobState::kPlaced);
   matcher.hosts().served(*job.host);
   changes.decide(StartAttempt{record.key, m.record.id, job.record.generation, changes.now(),
-                              job.record.user, job.record.checkpoint_bytes});
+                              job.record.user, job.record.checkpoint_bytes, ahead_until != 0});
 }
 
 Sentence Pool::State::why_first(const Job& job, const Machine& m) const {
@@ -141,6 +142,14 @@ Sentence Pool::State::why_first(const Job& job, const Machine& m) const {
         return "first in the queue: " + standing.text() + "; machine " + name + preference +
                reason.text();
       };
+}
+
+Sentence Pool::State::why_ahead(const Job& job, const Machine& m) const {
+  return [standing = policies.job->standing(*job.user, job.record, changes.now()),
+          name = m.record.name] {
+    return "first in the queue: " + standing.text() + "; ahead on machine " + name +
+           ", whose jobs end at once";
+  };
 }
 
 // The slot stays occupied until the attempt has ended or its lease has expired.
@@ -175,6 +184,7 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
     record.charged_until = changes.now();
     move_job(JobState::kRunning);
     if (attempt.job != nullptr) jobs.note_started(*attempt.job);
+    attempts.wait_ahead(attempt, 0);
   }
   attempts.touch(attempt);
 }
@@ -204,7 +214,7 @@ void Pool::State::on(const OrderAnswered& event) {
   // the machine is available to others at once.
   const bool backs_off =
       attempt->job != nullptr && attempt->job->record.refusals + 1 >= kRefusalsAtOnce;
-  if (!backs_off) machines.pause(machine);
+  if (!backs_off && !attempt->placed_ahead) machines.pause(machine);
   End end{EndReason::kRefused, event.reason};
   if (event.answer == Answer::kNotDelivered && end.reason.empty()) end.reason = "not delivered";
   end.machine_failed = event.machine_failed && !backs_off;
@@ -275,6 +285,7 @@ void Pool::State::on(const AttemptStarted& event) {
   if (attempt == nullptr) return;
   if (attempt->record.started == 0) {
     attempt->record.started = changes.now();  // even if it is leaving by now
+    attempts.wait_ahead(*attempt, 0);
     attempts.touch(*attempt);
   }
   advance(*attempt, AttemptState::kRunning);
@@ -372,6 +383,7 @@ void Pool::State::end_attempt(Attempt& attempt, const End& end) {
     attempts.settle(ended, charge);
     if (ended.user->attempts == 0) ledger.note_loss(*ended.user);
   }
+  note_turn(ended, end);
   machines.note_slots(*ended.machine, true);
   if (ended.job != nullptr) return_job(*ended.job, ended, end, cost);
   note_capacity();
@@ -406,13 +418,16 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   record.cpu_lost += cost.lost;
   jobs.touch(job);
   if (end.started) jobs.note_started(job);
-  const Micros wait = end.ended == EndReason::kRefused ? note_refusal(job) : 0;
+  // Then it has been nowhere: it waits again as if it had not been placed.
+  const bool came_back = attempt.placed_ahead && !end.started && !is_failure(end.ended);
+  const bool refused = end.ended == EndReason::kRefused && !came_back;
+  const Micros wait = refused ? note_refusal(job) : 0;
   const bool held = record.state == JobState::kHeld || record.state == JobState::kWaiting;
   if (held && end.ended != EndReason::kDone) {
     // Held meanwhile (and perhaps released): the job keeps that state; only the
     // attempt records how it ended. A job that is done is done.
     note_growth(job, attempt, end);
-    if (end.ended != EndReason::kRefused) jobs.note_returned(job);
+    if (!came_back && !refused) jobs.note_returned(job);
     if (record.state == JobState::kWaiting) jobs.enqueue(job);
     return;
   }
@@ -425,7 +440,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   }
   note_growth(job, attempt, end);
   if (failed) --record.retries_left;
-  if (is_eviction(end.ended)) ++record.evictions;
+  if (is_eviction(end.ended) && !came_back) ++record.evictions;
   if (const auto in_vain = was_in_vain(attempt, end)) record.vain = *in_vain ? record.vain + 1 : 0;
   const bool hold = record.vain >= kMostInVain;
   if (hold)
@@ -433,7 +448,7 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
                     " attempts in a row vanished or were evicted within 2 s, and saved nothing; " +
                     record.reason;
   jobs.set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
-  if (end.ended != EndReason::kRefused) jobs.note_returned(job);
+  if (!came_back && !refused) jobs.note_returned(job);
   if (!hold) jobs.enqueue(job);
 }
 

@@ -168,14 +168,16 @@ void first_fields(A& a, MachineReported& e) {
   a.field(e.memory_free);
   a.field(e.disk_free);
 }
-bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0 || e.owner_away; }
+bool has_last(const MachineReported& e) { return e.owner_away || e.ahead > 0; }
+bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0 || has_last(e); }
 template <typename A>
 void later_fields(A& a, MachineReported& e) {
   a.tail(has_later(e), [&] {
     a.field(e.speed);
     a.field(e.load);
   });
-  a.tail(e.owner_away, [&] { a.field(e.owner_away); });
+  a.tail(has_last(e), [&] { a.field(e.owner_away); });
+  a.tail(e.ahead > 0, [&] { a.field(e.ahead); });
 }
 template <typename A>
 void fields(A& a, MachineReported& e) {
@@ -337,9 +339,18 @@ void latest_fields(A& a, Parameters& p) {
     a.field(p.most_per_machine);
   });
 }
+bool has_fields_for_ahead(const Parameters& p) {
+  const Parameters usual;
+  return p.short_run != usual.short_run || p.ahead_wait != usual.ahead_wait;
+}
 template <typename A>
-void account_fields(A& a, Parameters& p) {
-  a.tail(!p.accounts.empty(), [&] { a.field(p.accounts); });
+void account_fields(A& a, Parameters& p, bool more = false) {
+  const bool has_ahead = has_fields_for_ahead(p) || more;
+  a.tail(!p.accounts.empty() || has_ahead, [&] { a.field(p.accounts); });
+  a.tail(has_ahead, [&] {
+    a.field(p.short_run);
+    a.field(p.ahead_wait);
+  });
 }
 template <typename A>
 void promise_fields(A& a, PolicyChoice& c) {
@@ -420,14 +431,30 @@ void fields(A& a, Anchored& e) {
       a.field(m.granted);
     }
   });
-  a.tail(!e.licensed.empty() || !e.parameters.accounts.empty(), [&] {
+  const bool has_ahead =
+      std::any_of(e.machines.begin(), e.machines.end(), [](auto& m) { return m.ahead_most > 0; });
+  const Parameters& p = e.parameters;
+  const bool has_more = has_ahead || has_fields_for_ahead(p) || !p.accounts.empty();
+  a.tail(!e.licensed.empty() || has_more, [&] {
     a.size(e.licensed);
     for (auto& kept : e.licensed) {
       a.field(kept.job);
       a.field(kept.machine);
     }
   });
-  account_fields(a, e.parameters);
+  account_fields(a, e.parameters, has_ahead);
+  a.tail(has_ahead, [&] {
+    for (auto& m : e.machines) {
+      a.field(m.ahead_most);
+      a.field(m.short_runs);
+      a.field(m.last_end);
+    }
+    for (auto& attempt : e.attempts) {
+      a.field(attempt.ahead);
+      a.field(attempt.ahead_until);
+      a.field(attempt.placed_ahead);
+    }
+  });
 }
 
 template <typename A>

@@ -64,6 +64,7 @@ struct MachineReported {
   double speed = 0;         // MachineRecord::speed; 0: it did not say
   double load = 0;          // the load average of the last minute; 0 also: it did not say
   bool owner_away = false;  // jobs may not run, but the owner is away
+  uint32_t ahead = 0;       // orders that it takes ahead of time, beyond its slots
 };
 struct MachineWithdrew {
   MachineId machine = 0;
@@ -216,6 +217,9 @@ struct Anchored {
     bool owner_seen = false;  // there, since it joined and was last heard of again
     double load = 0;
     Micros granted = 0;
+    uint32_t ahead_most = 0;  // MachineReported::ahead
+    uint32_t short_runs = 0;  // Machine::Ahead
+    Micros last_end = 0;
   };
   struct Idle {
     MachineId machine = 0;
@@ -229,6 +233,9 @@ struct Anchored {
     uint64_t memory_offered = 0;
     uint64_t memory_used = 0;
     uint64_t disk_used = 0;
+    bool ahead = false;  // Attempt
+    Micros ahead_until = 0;
+    bool placed_ahead = false;
   };
   // A job that licences are kept for, and where it would start.
   struct Licensed {

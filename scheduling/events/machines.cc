@@ -6,9 +6,11 @@
 namespace sublet::scheduling {
 
 void Pool::State::on(const MachineJoined& event) {
-  const Machine* m = machines.join(event);
+  Machine* m = machines.join(event);
   changes.answer().accepted = m != nullptr;
-  if (m != nullptr) changes.answer().machine = m->record.id;
+  if (m == nullptr) return;
+  attempts.take_places(*m);  // it may have more slots now
+  changes.answer().machine = m->record.id;
 }
 
 void Pool::State::on(const MachineReported& event) {

@@ -46,7 +46,12 @@ void Pool::State::on(const TimePassed&) {
   if (indices_due != 0 && indices_due <= changes.now()) update_indices();
   while (Timed* timed = due.reached(changes.now())) {
     if (timed->due_kind == Timed::Kind::kAttempt) {
-      expire(*static_cast<Attempt*>(timed));
+      Attempt& attempt = *static_cast<Attempt*>(timed);
+      if (attempts.reassign_at(attempt) <= changes.now()) {
+        expire(attempt);
+      } else {
+        recall(attempt);
+      }
     } else {
       machines.check(*static_cast<Machine*>(timed));
     }

@@ -122,6 +122,19 @@ Job* Matcher::first_for(const Machine& machine, Micros now) {
   return queue_.best_for(machine, {machine.place, Among::kAll, &most, since});
 }
 
+// One that would fit if others left the machine is not passed over, unless the pool keeps it
+// waiting.
+Job* Matcher::next_for(const Machine& machine, const Amounts& room, Micros now) {
+  rekey();
+  const Space space = {room, {}}, most = {lent_by(machine), machine.kind->offers};
+  Job* job = queue_.best_for(machine, {space, Among::kAll, &most, now});
+  if (job != nullptr && !may_start(*job)) job = queue_.best_for(machine, {space});
+  if (job == nullptr || job->promised != nullptr) return nullptr;
+  const Group& group = *job->demand->group;
+  const bool plain = group.named.empty() && group.hours == nullptr;
+  return plain && amounts_of(job->record.needs).within(room) ? job : nullptr;
+}
+
 bool Matcher::may_start(const Job& job, const Machine& machine) const {
   return fits_now(job, machine) && may_start(job);
 }

@@ -65,6 +65,10 @@ class Matcher {
   // Gives idle machines to waiting jobs until no waiting job fits an idle machine, or promises
   // them to jobs that have waited for long.
   void allocate(Micros now, const Actions& actions);
+  // The next of the waiting jobs that this machine could have, if it needs no more than `room`, no
+  // named amounts, and nothing that the pool has to let it; null: the next one does, or there is
+  // none.
+  Job* next_for(const Machine& machine, const Amounts& room, Micros now);
   // Whether the pool lets the job start now: its hours are open, and the licences that it asks for
   // are left.
   bool may_start(const Job& job) const;

@@ -43,7 +43,11 @@ MachineView view_of(const Machine& m, const Pool::State& state) {
   view.named_reserved = m.named_reserved;
   const Host* host = state.matcher.hosts().known(m.record.name);
   view.requesting = host != nullptr && host->waiting > 0;
-  for (const JobId id : m.running) view.running.push_back(state.attempts.find(id)->record.key);
+  for (const JobId id : m.running) {
+    const Attempt& attempt = *state.attempts.find(id);
+    view.running.push_back(attempt.record.key);
+    if (attempt.ahead) view.ahead.push_back(attempt.record.key);
+  }
   return view;
 }
 }  // namespace

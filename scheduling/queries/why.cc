@@ -172,9 +172,9 @@ std::string none_idle(const Machines& fit, const Ask& needs) {
       ++silent;
     } else if (!m->away) {
       ++(is_owner_away(*m) ? closed : owners);
-    } else if (m->running.size() >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
+    } else if (places_taken(*m) >= m->record.slots || !needs.within(space_without(*m, {}, {}))) {
       ++full;
-    } else if (m->running.size() >= places_of(*m)) {
+    } else if (places_taken(*m) >= places_of(*m)) {
       ++limited;
     } else if (rests(*m)) {
       ++resting;

@@ -1,0 +1,76 @@
+// Attempts ahead: a machine whose jobs run shortly is given some beyond its places, which it starts
+// one after the other without asking anybody. Each takes the place of an attempt that ends before
+// it, and what that one had reserved: so it needs no more than any of those there, nothing by name,
+// and nothing that the pool has to let it. The next waiting job is placed ahead or none is: so
+// nobody is overtaken. It counts for its user like any other attempt.
+#include <algorithm>
+#include <optional>
+
+#include "scheduling/state.h"
+
+namespace sublet::scheduling {
+namespace {
+
+bool takes_more(const Machine& m) {
+  return m.ahead.held < std::min(m.ahead.most, m.ahead.short_runs) && m.away && !m.silent &&
+         !is_gone(m) && !m.record.draining && !rests(m) && m.paused_until == 0 &&
+         m.promised_to == nullptr && places_taken(m) >= places_of(m) && is_within_offer(m);
+}
+
+bool ended_by_itself(EndReason ended) { return ended == EndReason::kDone || is_failure(ended); }
+
+}  // namespace
+
+void Pool::State::note_turn(const Attempt& ended, const End& end) {
+  Machine& m = *ended.machine;
+  if (end.started) {
+    m.ahead.last_end = changes.now();
+    const bool was_short = ended_by_itself(end.ended) && end.wall <= parameters.short_run;
+    m.ahead.short_runs = was_short ? std::min(m.ahead.short_runs + 1, m.ahead.most) : 0;
+  } else if (ended.placed_ahead) {
+    m.ahead.short_runs = 0;
+  }
+  attempts.take_places(m);
+  turned.push_back(&m);
+}
+
+void Pool::State::place_ahead() {
+  for (Machine* machine : turned) place_ahead(*machine);
+  turned.clear();
+}
+
+void Pool::State::place_ahead(Machine& m) {
+  if (jobs.waiting() == 0 || !takes_more(m)) return;
+  std::optional<Amounts> room;  // that becomes free, whichever ends
+  for (const JobId id : m.running) {
+    const Attempt& attempt = *attempts.find(id);
+    if (!attempt.named.empty()) return;
+    room = room ? least(*room, attempt.reserved) : attempt.reserved;
+  }
+  while (room && takes_more(m)) {
+    Job* job = matcher.next_for(m, *room, changes.now());
+    if (job == nullptr) return;
+    room = least(*room, amounts_of(job->record.needs));
+    place(*job, m, changes.now() + parameters.ahead_wait);
+  }
+}
+
+void Pool::State::recall(Attempt& attempt) {
+  const bool leaves = !precedes(attempt.record.state, AttemptState::kLeaving);
+  const Micros until = attempt.machine->ahead.last_end + parameters.ahead_wait;
+  if (!leaves && until > changes.now()) return attempts.wait_ahead(attempt, until);
+  attempts.wait_ahead(attempt, 0);
+  attempt.machine->ahead.short_runs = 0;
+  if (!leaves) tell_to_leave(attempt, LeaveReason::kPreempt);
+}
+
+void Pool::State::recall_ahead(Machine& m) {
+  for (const JobId id : m.running) {
+    Attempt& attempt = *attempts.find(id);
+    if (!attempt.ahead || !precedes(attempt.record.state, AttemptState::kLeaving)) continue;
+    attempts.wait_ahead(attempt, 0);
+    tell_to_leave(attempt, LeaveReason::kPreempt);
+  }
+}
+
+}  // namespace sublet::scheduling

@@ -1,0 +1,318 @@
+// Attempts ahead: beyond the places of a machine whose jobs run shortly.
+#include <cppunit/extensions/HelperMacros.h>
+
+#include "scheduling/pool_testing.h"
+
+namespace sublet::scheduling {
+namespace {
+using testing::kSecond;
+using testing::TestPool;
+
+constexpr Micros kMs = 1000;
+
+class Rig {
+ public:
+  explicit Rig(uint32_t slots = 1, uint32_t ahead = 3, const Parameters& parameters = Parameters())
+      : t(parameters) {
+    curly = join("curly", slots, ahead);
+  }
+  MachineId join(const std::string& name, uint32_t slots, uint32_t ahead) {
+    const MachineId machine = t.join(name, slots, false);
+    report(machine, true, ahead);
+    return machine;
+  }
+  void report(MachineId machine, bool away, uint32_t ahead) {
+    t.apply(MachineReported{machine, away, 0, 100ull << 30, 0, 0, false, ahead});
+  }
+  std::vector<JobId> there(bool ahead) const {
+    const MachineView view = *t.pool.machine(curly);
+    std::vector<JobId> jobs;
+    for (const AttemptKey& key : ahead ? view.ahead : view.running) jobs.push_back(key.job);
+    return jobs;
+  }
+  std::vector<JobId> ahead() const { return there(true); }
+  // The job's attempt ends by itself, having run so long.
+  void run(JobId job, Micros wall = 2 * kMs) {
+    if (t.pool.attempt(job)->started == 0) t.start(job);
+    t.pass(wall);
+    t.end(job, EndReason::kDone, wall);
+  }
+
+  TestPool t;
+  MachineId curly = 0;
+};
+
+using Jobs = std::vector<JobId>;
+
+Submitted::Job asking(uint64_t memory, const std::string& resources = "") {
+  Submitted::Job job;
+  job.needs.memory = memory;
+  job.needs.resources = resources;
+  return job;
+}
+
+class AheadTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(AheadTest);
+  CPPUNIT_TEST(behind_short_jobs_only);
+  CPPUNIT_TEST(to_whom_announces_it_only);
+  CPPUNIT_TEST(each_takes_the_place_of_one_that_ends);
+  CPPUNIT_TEST(one_that_begins_before_the_end_is_known);
+  CPPUNIT_TEST(nobody_waits_behind_a_long_one);
+  CPPUNIT_TEST(who_waited_in_vain_has_lost_nothing);
+  CPPUNIT_TEST(nor_who_comes_back_when_the_owner_returns);
+  CPPUNIT_TEST(a_refusal_is_held_against_nobody);
+  CPPUNIT_TEST(who_needs_more_is_not_overtaken);
+  CPPUNIT_TEST(nothing_that_the_pool_lets_is_held_ahead);
+  CPPUNIT_TEST(who_has_to_wait_keeps_nobody_from_it);
+  CPPUNIT_TEST(a_wide_job_is_not_kept_waiting);
+  CPPUNIT_TEST(they_count_for_their_user);
+  CPPUNIT_TEST(restored_from_what_is_stored);
+  CPPUNIT_TEST(the_decision_says_so);
+  CPPUNIT_TEST_SUITE_END();
+
+ public:
+  void behind_short_jobs_only() {
+    Rig r;
+    r.t.submit("ann", 20);
+    CPPUNIT_ASSERT(r.ahead().empty());
+    r.run(1);
+    CPPUNIT_ASSERT(r.ahead() == Jobs{3});
+    r.run(2);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{4, 5}));
+    r.run(3);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 6, 7}));
+    r.run(4);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{6, 7, 8}));
+    r.run(5, kSecond);
+    r.run(6, kSecond);
+    r.run(7, kSecond);
+    r.run(8, kSecond);
+    CPPUNIT_ASSERT(r.ahead().empty());
+    CPPUNIT_ASSERT((r.there(false) == Jobs{9}));
+  }
+
+  void to_whom_announces_it_only() {
+    Rig r(1, 0);
+    r.t.submit("ann", 5);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT(r.ahead().empty());
+  }
+
+  void each_takes_the_place_of_one_that_ends() {
+    Rig r(2);
+    r.t.submit("ann", 20, asking(1ull << 30));
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3, 4, 5, 6}));
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 6}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2} << 30, r.t.pool.machine(r.curly)->reserved.memory);
+    r.run(4);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{6, 7, 8}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2} << 30, r.t.pool.machine(r.curly)->reserved.memory);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, r.t.pool.machine(r.curly)->reserved.cores);
+  }
+
+  // Its machine knows of the end first.
+  void one_that_begins_before_the_end_is_known() {
+    Rig r(2, 2);
+    r.t.submit("ann", 20);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 6}));
+    r.t.start(6);
+    r.t.end(3, EndReason::kDone, kMs);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 7}));
+    r.t.start(7);
+    r.t.end(7, EndReason::kDone, kMs);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 8}));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, r.t.pool.machine(r.curly)->reserved.cores);
+    r.t.end(4, EndReason::kDone, kMs);
+    r.t.end(6, EndReason::kDone, kMs);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, r.t.pool.machine(r.curly)->reserved.cores);
+  }
+
+  void nobody_waits_behind_a_long_one() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    r.t.start(2);
+    CPPUNIT_ASSERT(r.ahead() == Jobs{3});
+    const Micros placed = r.t.now;
+    const MachineId moe = r.join("moe", 1, 0);
+    while (r.t.last.decisions.empty()) CPPUNIT_ASSERT(r.t.to_next_deadline());
+    CPPUNIT_ASSERT_EQUAL(100 * kMs, r.t.now - placed);
+    const auto& leave = std::get<TellToLeave>(r.t.last.decisions.at(0));
+    CPPUNIT_ASSERT((leave.key == AttemptKey{3, 1}));
+    const std::string why = r.t.pool.attempt(3)->reason.text();
+    CPPUNIT_ASSERT(why.ends_with("; ahead on machine curly, whose jobs end at once"));
+    r.t.end(3, EndReason::kPreempted);
+    CPPUNIT_ASSERT_EQUAL(moe, r.t.machine_of(3));
+    // None is placed there until a short one has ended again.
+    r.t.submit("ann", 2);
+    CPPUNIT_ASSERT(r.ahead().empty());
+  }
+
+  void who_waited_in_vain_has_lost_nothing() {
+    Rig r(1, 3, testing::as_in_1998());
+    r.t.submit("ann", 4);
+    const double priority = r.t.record(3).share_priority;
+    r.run(1);
+    r.t.start(2);
+    while (r.t.last.decisions.empty()) CPPUNIT_ASSERT(r.t.to_next_deadline());
+    r.t.end(3, EndReason::kPreempted);
+    const JobRecord& job = r.t.record(3);
+    CPPUNIT_ASSERT(job.state == JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(0u, job.evictions);
+    CPPUNIT_ASSERT_EQUAL(0u, job.refusals);
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, job.not_before);
+    CPPUNIT_ASSERT_EQUAL(priority, job.share_priority);
+    r.run(2, kSecond);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3}));  // before the one that was behind it
+  }
+
+  void nor_who_comes_back_when_the_owner_returns() {
+    Rig r(1, 2);
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3, 4, 5}));
+    r.t.start(3);
+    r.report(r.curly, false, 2);
+    for (JobId job : {3, 4, 5}) r.t.end(job, EndReason::kOwner);
+    CPPUNIT_ASSERT(r.there(false).empty());
+    CPPUNIT_ASSERT_EQUAL(1u, r.t.record(3).evictions);
+    for (JobId job : {4, 5}) {
+      CPPUNIT_ASSERT_EQUAL(0u, r.t.record(job).evictions);
+      CPPUNIT_ASSERT_EQUAL(0u, r.t.record(job).vain);
+    }
+    r.report(r.curly, true, 2);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, r.there(false).size());  // it takes none ahead at first
+  }
+
+  void a_refusal_is_held_against_nobody() {
+    Rig r(1, 2);
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    for (uint32_t i = 0; i < 5; ++i) {
+      if (r.ahead().empty()) break;
+      const JobId job = r.ahead().back();
+      r.t.apply(OrderAnswered{r.t.key(job), OrderAnswered::Answer::kRefused, "no slot is free"});
+      CPPUNIT_ASSERT_EQUAL(0u, r.t.record(job).refusals);
+    }
+    CPPUNIT_ASSERT(r.ahead().empty());
+    r.run(3);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{4, 5}));  // it is not paused
+  }
+
+  // The next one, or none.
+  void who_needs_more_is_not_overtaken() {
+    Rig r;
+    r.t.submit("ann", 2, asking(1ull << 30));
+    r.t.submit("ann", 1, asking(2ull << 30));
+    r.t.submit("ann", 1, asking(1ull << 30));
+    r.run(1);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{2}));
+    r.run(2);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3, 4}));  // one that needs less
+  }
+
+  void nothing_that_the_pool_lets_is_held_ahead() {
+    Parameters p;
+    p.licences = "ansys=2";
+    Rig r(1, 3, p);
+    r.t.submit("ann", 2);
+    r.t.submit("ann", 1, asking(0, "ansys=1"));
+    r.t.submit("ann", 1);
+    r.run(1);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{2}));
+    r.run(2);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3}));  // nor is anything behind one that has some
+    Submitted::Job at_night;
+    at_night.needs.hours = "00:00-24:00";
+    r.t.submit("ann", 1, at_night);
+    r.run(3);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{4}));
+  }
+
+  // For licences.
+  void who_has_to_wait_keeps_nobody_from_it() {
+    Parameters p;
+    p.licences = "ansys=1";
+    Rig r(1, 3, p);
+    const MachineId moe = r.join("moe", 1, 3);
+    r.t.submit("ann", 2, asking(0, "ansys=1"));
+    r.t.submit("ann", 3);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{1}) && r.t.machine_of(3) == moe);
+    r.t.start(1);
+    CPPUNIT_ASSERT(r.t.state(2) == JobState::kWaiting);
+    r.run(3);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, r.t.pool.machine(moe)->ahead.size());
+  }
+
+  void a_wide_job_is_not_kept_waiting() {
+    Parameters p;
+    p.wide_wait = kSecond;
+    Rig r(2, 3, p);
+    Submitted::Job wide;
+    wide.needs.cores = 2;
+    r.t.submit("ann", 200);
+    r.run(1);
+    r.run(2);
+    const JobId two = r.t.submit("bob", 1, wide);
+    CPPUNIT_ASSERT(!r.ahead().empty());
+    while (r.t.state(two) == JobState::kWaiting) {
+      CPPUNIT_ASSERT(r.t.now < testing::kStart + 3 * kSecond);
+      r.run(r.there(false).front(), 10 * kMs);
+    }
+  }
+
+  void they_count_for_their_user() {
+    Parameters p;
+    p.most_per_user = 2;
+    Rig r(1, 3, p);
+    r.t.submit("ann", 9);
+    r.run(1);
+    r.run(2);
+    r.run(3);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, r.there(false).size());
+  }
+
+  // Whoever was started, or decided first, has a place.
+  void restored_from_what_is_stored() {
+    Rig r(1, 2);
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    Pool restored{Parameters()};
+    CPPUNIT_ASSERT(restored.restore(r.t.books.snapshot()).empty());
+    restored.apply(ServerStarted(), r.t.now);
+    r.t.apply(ServerStarted());
+    for (const Pool* pool : {&restored, &r.t.pool}) {
+      const MachineView view = *pool->machine(r.curly);
+      CPPUNIT_ASSERT_EQUAL(size_t{3}, view.running.size());
+      CPPUNIT_ASSERT_EQUAL(uint64_t{1}, view.reserved.cores);
+      CPPUNIT_ASSERT(view.ahead == (std::vector<AttemptKey>{{4, 1}, {5, 1}}));
+    }
+    // Its machine registers again, and names them before long.
+    r.t.pass(kSecond);
+    r.t.apply(TimePassed());
+    CPPUNIT_ASSERT(r.t.last.decisions.empty());
+    CPPUNIT_ASSERT(r.t.pool.attempt(4)->state != AttemptState::kLeaving);
+  }
+
+  void the_decision_says_so() {
+    Rig r;
+    r.t.submit("ann", 3);
+    CPPUNIT_ASSERT(!std::get<StartAttempt>(r.t.last.decisions.at(0)).ahead);
+    r.run(1);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, r.t.last.decisions.size());
+    CPPUNIT_ASSERT(!std::get<StartAttempt>(r.t.last.decisions[0]).ahead);
+    CPPUNIT_ASSERT(std::get<StartAttempt>(r.t.last.decisions[1]).ahead);
+  }
+};
+CPPUNIT_TEST_SUITE_REGISTRATION(AheadTest);
+
+}  // namespace
+}  // namespace sublet::scheduling
