@@ -54,6 +54,7 @@ class Daemon {
 
   void on_presence(const sublet_frame& frame);
   void on_blind();
+  void give_back_ahead();
   void on_signal(int signal);
   void on_tick();
   void after_round();
@@ -164,6 +165,9 @@ Daemon::Daemon(const ClientSettings& settings)
       speed_(settings.root, {.may_measure = [this] { return presence_.away.load(); },
                              .measured = [this] { keeper_raw_->something_changed(); }}) {
   set_up_places(settings, state_);
+  desk_.on_given_back([this](std::shared_ptr<const Assignment> a, const std::string& why) {
+    reporter_->tell_refused(std::move(a), why);
+  });
   desk_.give_way([this] { return cache_.bytes(); },
                  [this](uint64_t bytes) { cache_.make_room(bytes); });
   server_ = std::make_unique<CorbaServer>(server_place(settings, state_), desk_,
@@ -174,7 +178,10 @@ Daemon::Daemon(const ClientSettings& settings)
   reporter_ = std::make_unique<Reporter>(
       *server_,
       [this](const AttemptName& name, uint32_t verdict, bool of_end) {
-        loop_.post([=, this] { attempts_.answered(name, verdict, of_end); });
+        loop_.post([=, this] {
+          attempts_.answered(name, verdict, of_end);
+          if (of_end) desk_.returned(name);
+        });
       },
       [](AttemptWork& work) { outlive_power(system_files(), work); });
   tasks_ = std::make_unique<AttemptTasks>(
@@ -212,6 +219,7 @@ KeeperHooks Daemon::keeper_hooks() {
   hooks.state = [this] { return machine_state(); };
   hooks.renewed = [this](int64_t sent_ns, const Renewed& renewed) {
     desk_.set_server_clock(renewed.server_time_us, sent_ns);
+    desk_.renewed(sent_ns, renewed.lease_ms, renewed.verdicts);
     loop_.post([=, this] { attempts_.renewed(sent_ns, renewed.lease_ms, renewed.verdicts); });
     if (logins_) logins_->exchange(renewed.logins);
   };
@@ -272,6 +280,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
     bool blind = frame.reason == SUBLET_PRESENCE_BLIND;
     attempts_.evict(blind ? SUBLET_LEAVE_BLIND : SUBLET_LEAVE_OWNER, owners, now_ns());
   }
+  if (was_away && !away) give_back_ahead();
   owner_gone_ = gone;
   owners_ = owners;
   bool changed = away != was_away || !presence_known_ || frame.reason != presence_.reason.load();
@@ -288,10 +297,16 @@ void Daemon::on_presence(const sublet_frame& frame) {
   set_timer();
 }
 
+// None of them starts from now on, by the desk's own look; so there is no haste.
+void Daemon::give_back_ahead() {
+  local_.post([this] { desk_.give_back_ahead("the owner is here"); });
+}
+
 void Daemon::on_blind() {
   presence_.away = false;
   owners_ = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND, now_ns()};
   attempts_.evict(SUBLET_LEAVE_BLIND, owners_, now_ns());
+  give_back_ahead();
   presence_known_ = true;
   owner_gone_ = false;
   presence_.reason = SUBLET_PRESENCE_BLIND;
@@ -312,6 +327,7 @@ void Daemon::on_signal(int signal) {
   drain_until_ns_ = now_ns() + settings_.drain_ms * kMs;
   log(Severity::info) << "stopping: jobs are asked to leave";
   attempts_.vacate_all(SUBLET_LEAVE_DRAIN);
+  desk_.give_back_ahead("this client is stopping");
   keeper_->presence_changed();
   on_tick();
 }
@@ -334,7 +350,7 @@ void Daemon::on_tick() {
 
 void Daemon::after_round() {
   const bool works = !attempts_.empty();
-  if (draining_ && !works) loop_.stop();
+  if (draining_ && !works && !desk_.is_returning()) loop_.stop();
   if (works != worked_) rests_at_ns_ = works ? kNever : now_ns() + kUntilRest_ns;
   worked_ = works;
   set_timer();
@@ -396,6 +412,7 @@ MachineState Daemon::machine_state() {
   state.owner_cpu = static_cast<double>(presence_.owner_cpu_milli) / 1000;
   state.input_idle_ms = presence_.input_idle_ms;
   state.slots_free = desk_.slots_free();
+  state.ahead = ahead_of(settings_, facts_.slots);
   try {
     // The cache is emptied if an order needs its space.
     state.disk_free = system_files().free_bytes(state_) + cache_.bytes();

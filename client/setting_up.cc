@@ -94,6 +94,11 @@ ServerPlace server_place(const ClientSettings& settings, const std::string& stat
   return place;
 }
 
+uint32_t ahead_of(const ClientSettings& settings, uint32_t slots) {
+  constexpr uint32_t kMost = 64;  // idl/machine_allocator.idl, MachineReport
+  return std::min(static_cast<uint32_t>(settings.ahead) * std::min(slots, kMost), kMost);
+}
+
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts,
                            const NetworkRules& network) {
@@ -101,6 +106,7 @@ DeskSettings desk_settings(const ClientSettings& settings, const std::string& st
           facts,
           accounts.uids(),
           settings.outbox_limit,
+          ahead_of(settings, facts.slots),
           settings.disk_reserve,
           MemoryWatch::least(memory_settings(settings, facts)),
           network};

@@ -36,6 +36,8 @@ void check_walls(const ClientSettings& settings, const WallsTrial& walls);
 
 // `state`: the state folder's real path.
 ServerPlace server_place(const ClientSettings& settings, const std::string& state);
+// Orders taken ahead of time: at most as many as the server lets a machine have.
+uint32_t ahead_of(const ClientSettings& settings, uint32_t slots);
 DeskSettings desk_settings(const ClientSettings& settings, const std::string& state,
                            const MachineFacts& facts, const SlotAccounts& accounts,
                            const NetworkRules& network);

@@ -97,6 +97,7 @@ void fill(const Settings& from, ClientSettings* out) {
   out->slot_uids = from.integer("slot_uids");
   out->workers = from.integer("workers");
   out->outbox_limit = static_cast<uint64_t>(from.integer("outbox_limit"));
+  out->ahead = from.integer("ahead");
   out->memory_reserve = from.size_bytes("memory_reserve");
   out->disk_reserve = from.size_bytes("disk_reserve");
   out->input_cache = from.size_bytes("input_cache");
@@ -184,6 +185,9 @@ std::vector<SettingSpec> client_setting_specs() {
        "threads that fetch files and start jobs, and the same number for uploads"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; at this number no order is accepted"},
+      {"ahead", T::integer, "4", 0, 64,
+       "while jobs end within 50 ms: jobs that wait here for a slot, for each of them, so that the "
+       "next one starts without asking the server; at most 64 in all"},
       {"memory_reserve", T::size, "1 GiB", 0, kTiB,
        "memory set aside for the owner, at most half of the machine's; the rest, divided by the "
        "slots, limits a job that does not say how much it needs; when less than a quarter of it is "

@@ -36,6 +36,7 @@ struct ClientSettings {
   int64_t slot_uids = 61184;
   int64_t workers = 4;
   uint64_t outbox_limit = 1000;
+  int64_t ahead = 0;  // orders taken ahead of time for each slot
   uint64_t memory_reserve = 0;
   uint64_t disk_reserve = 0;
   uint64_t input_cache = 0;

@@ -68,6 +68,7 @@ enum EndCode : uint32_t {
   kEndLease = 18,
   kEndPreempted = 19,
   kEndDrained = 20,
+  kEndRefused = 21,
   kEndLost = 22,
   kEndRemoved = 23,
   kEndHeld = 24,

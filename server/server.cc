@@ -211,7 +211,8 @@ std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start
                       for_workstation(std::move(*spec)),
                       start.generation,
                       start.checkpoint_bytes,
-                      start.decided};
+                      start.decided,
+                      start.ahead};
   } catch (const std::exception& e) {
     log(Severity::error) << "cannot read the description of job " << start.key.job << ": "
                          << e.what();

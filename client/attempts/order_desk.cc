@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "client/attempts/ending.h"
 #include "client/machine/gpus.h"
 #include "client/machine/machine.h"
 #include "client/staging/work_folder.h"
@@ -179,17 +180,21 @@ bool OrderDesk::is_old(const AttemptName& name) const {
 
 std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& name,
                                uint32_t* code) const {
+  *code = kRunOld;
+  if (is_old(name)) return "this attempt, or a later one of its job, has been here";
+  return refusal_now(needs, name.job, code);
+}
+
+std::string OrderDesk::refusal_now(const Requirements& needs, uint64_t job, uint32_t* code) const {
   *code = kRunDraining;
   if (draining_) return "this client is stopping";
   *code = kRunOwner;
   if (!presence_.away) return "the owner is here";
-  *code = kRunOld;
-  if (is_old(name)) return "this attempt, or a later one of its job, has been here";
   *code = kRunLacks;
   std::string lack = lacking(needs);
   if (!lack.empty()) return lack;
   if (disk_low_) return "the disk is nearly full";
-  lack = lacking_memory(name.job);
+  lack = lacking_memory(job);
   if (!lack.empty()) return lack;
   lack = refusal_for_want_of_gpus(needs);
   if (!lack.empty()) return lack;
@@ -211,15 +216,16 @@ std::string OrderDesk::refusal_for_want_of_gpus(const Requirements& needs) const
 }
 
 std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
-  *code = kRunFull;
-  if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
   *code = kRunError;
-  auto waiting =
+  const auto slotless =
       std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
-  if (static_cast<uint64_t>(waiting) >= settings_.outbox_limit)
+  const uint64_t waiting = static_cast<uint64_t>(slotless) - ahead_.size();
+  if (waiting >= settings_.outbox_limit)
     return "the outbox is full: " + std::to_string(waiting) +
            " ended attempts are not yet reported";
   if (now_ns() < trouble_until_ns_) return "this machine has failures: " + trouble_;
+  *code = kRunFull;
+  if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
   *code = kRunAccepted;
   return "";
 }
@@ -236,7 +242,8 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     if (session_.empty() || !equal_in_constant_time(session, session_))
       return {what.name, kRunStale, "the order is older than this registration"};
     answer.reason = refusal(order.what.job.needs, what.name, &answer.answer);
-    if (answer.answer != kRunAccepted) return answer;
+    const bool waits = answer.answer == kRunFull && order.ahead && ahead_.size() < settings_.ahead;
+    if (answer.answer != kRunAccepted && !waits) return answer;
     if (!order.not_served.empty()) return {what.name, kRunLacks, order.not_served};
     answer.reason = settings_.network.lacking(what.job.network);
     if (!answer.reason.empty()) return {what.name, kRunLacks, answer.reason};
@@ -246,24 +253,143 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     what.first_lease_ns =
         protocol::first_lease_end_ns(server_clock_, order.decided_us, order.lease_ms, now);
     if (what.first_lease_ns <= now) return {what.name, kRunStale, "this order arrived too late"};
-    auto slot = std::ranges::find(slot_taken_, false);
-    *slot = true;
-    what.slot = slot - slot_taken_.begin();
-    what.gpus = free_gpus();
-    what.gpus.resize(what.job.needs.resources.of(kGpu));
-    known_[what.name] = {what.slot, true, what.gpus};
+    if (waits) {
+      known_[what.name] = {.being_accepted = true};
+      ahead_.push_back(std::move(order));
+      return {ahead_.back().what.name, kRunAccepted, ""};
+    }
+    claim_slot(what);
   }
+  accept(order, &answer);
+  return answer;
+}
+
+void OrderDesk::claim_slot(Assignment& what) {
+  auto slot = std::ranges::find(slot_taken_, false);
+  *slot = true;
+  what.slot = slot - slot_taken_.begin();
+  what.gpus = free_gpus();
+  what.gpus.resize(what.job.needs.resources.of(kGpu));
+  known_[what.name] = {.slot = what.slot, .being_accepted = true, .gpus = what.gpus};
+}
+
+bool OrderDesk::accept(RunOrder& order, RunAnswer* answer) {
+  const Assignment& what = order.what;
   try {
     keep_promise(order);
     accepted_(std::make_shared<const Assignment>(what));
   } catch (const std::exception& error) {
     undo(what.name);
-    answer.answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
-    answer.reason = error.what();
-    log(Severity::warning) << label(what.name) << " refused: " << answer.reason;
-    return answer;
+    answer->answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
+    answer->reason = error.what();
+    log(Severity::warning) << label(what.name) << " refused: " << answer->reason;
+    return false;
   }
-  return answer;
+  sublet_leave_reason leaves = SUBLET_LEAVE_NONE;
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = known_.find(what.name);
+    if (known != known_.end()) leaves = known->second.leaves;
+  }
+  if (leaves != SUBLET_LEAVE_NONE) vacate_({{what.name, leaves}});
+  return true;
+}
+
+// ---- orders taken ahead ----
+
+std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
+  std::lock_guard lock(mutex_);
+  if (ahead_.empty() || std::ranges::find(slot_taken_, false) == slot_taken_.end())
+    return std::nullopt;
+  uint32_t code = kRunAccepted;
+  std::string why = refusal_now(ahead_.front().what.job.needs, ahead_.front().what.name.job, &code);
+  RunOrder order = std::move(ahead_.front());
+  ahead_.pop_front();
+  Assignment& what = order.what;
+  if (why.empty() && what.first_lease_ns <= now_ns()) why = "its lease is over";
+  if (why.empty()) claim_slot(what);
+  return std::pair(std::move(order), std::move(why));
+}
+
+void OrderDesk::start_ahead() {
+  while (auto next = take_next()) {
+    auto& [order, why] = *next;
+    RunAnswer answer;
+    if (why.empty() && accept(order, &answer)) continue;
+    give_back(order.what, why.empty() ? answer.reason : why);
+  }
+}
+
+void OrderDesk::give_back(const Assignment& what, const std::string& why) {
+  {
+    std::lock_guard lock(mutex_);
+    known_[what.name] = {.returning = true};
+  }
+  log(Severity::info) << label(what.name) << " is given back: " << why;
+  given_back_(std::make_shared<const Assignment>(what), why);
+}
+
+void OrderDesk::give_back_ahead(const std::string& why) {
+  std::deque<RunOrder> orders;
+  {
+    std::lock_guard lock(mutex_);
+    orders.swap(ahead_);
+  }
+  for (const RunOrder& order : orders) give_back(order.what, why);
+}
+
+void OrderDesk::returned(const AttemptName& name) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto known = known_.find(name);
+    if (known == known_.end() || !known->second.returning) return;
+  }
+  forget(name);
+}
+
+bool OrderDesk::is_returning() const {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(known_, [](const auto& item) { return item.second.returning; });
+}
+
+void OrderDesk::vacate(std::vector<VacateOrder> orders) {
+  std::vector<std::pair<RunOrder, sublet_leave_reason>> unstarted;
+  {
+    std::lock_guard lock(mutex_);
+    for (const VacateOrder& leave : orders) {
+      const auto it = std::ranges::find_if(
+          ahead_, [&](const RunOrder& order) { return order.what.name == leave.name; });
+      const auto known = known_.find(leave.name);
+      if (it != ahead_.end()) {
+        unstarted.emplace_back(std::move(*it), leave.reason);
+        ahead_.erase(it);
+      } else if (known != known_.end() && known->second.being_accepted) {
+        known->second.leaves = leave.reason;
+      }
+    }
+  }
+  for (const auto& [order, reason] : unstarted) give_back(order.what, leave_sentence(reason));
+  vacate_(std::move(orders));
+}
+
+void OrderDesk::renewed(int64_t sent_ns, int64_t lease_ms,
+                        const std::vector<AttemptVerdict>& verdicts) {
+  std::vector<AttemptName> over;
+  {
+    std::lock_guard lock(mutex_);
+    for (RunOrder& order : ahead_) {
+      const auto it = std::ranges::find(verdicts, order.what.name, &AttemptVerdict::name);
+      if (it == verdicts.end()) continue;
+      if (it->value == kVerdictCounts)
+        order.what.first_lease_ns = protocol::lease_end_ns(sent_ns, lease_ms);
+      else
+        over.push_back(order.what.name);
+    }
+    std::erase_if(ahead_, [&](const RunOrder& order) {
+      return std::ranges::find(over, order.what.name) != over.end();
+    });
+  }
+  for (const AttemptName& name : over) forget(name);
 }
 
 void OrderDesk::keep_promise(RunOrder& order) {
@@ -367,7 +493,7 @@ void OrderDesk::undo(const AttemptName& name) {
   } catch (const std::exception& error) {
     log(Severity::warning) << error.what();
   }
-  release_slot(name);
+  free_slot(name);
   std::lock_guard lock(mutex_);
   known_.erase(name);
 }
@@ -377,17 +503,22 @@ void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
   auto slot = static_cast<size_t>(assignment.slot);
   bool has = holds_slot && assignment.slot >= 0 && slot < slot_taken_.size();
   if (has) slot_taken_[slot] = true;
-  known_[assignment.name] = {has ? assignment.slot : -1, false,
-                             has ? assignment.gpus : std::vector<std::string>()};
+  known_[assignment.name] = {.slot = has ? assignment.slot : -1,
+                             .gpus = has ? assignment.gpus : std::vector<std::string>()};
 }
 
-void OrderDesk::release_slot(const AttemptName& name) {
+bool OrderDesk::free_slot(const AttemptName& name) {
   std::lock_guard lock(mutex_);
   auto known = known_.find(name);
-  if (known == known_.end() || known->second.slot < 0) return;
+  if (known == known_.end() || known->second.slot < 0) return false;
   slot_taken_[static_cast<size_t>(known->second.slot)] = false;
   known->second.slot = -1;
   known->second.gpus.clear();
+  return true;
+}
+
+void OrderDesk::release_slot(const AttemptName& name) {
+  if (free_slot(name)) start_ahead();
 }
 
 bool OrderDesk::reuse_folder(const Assignment& what, const std::string& folder) {

@@ -2,7 +2,8 @@
 // writes the assignment to disk before answering. Called from the ORB's upcall
 // threads; makes no remote call (rule 5) and waits only for the disk and for its
 // mutex, which protects only its tables. Also manages the slots: workers release a
-// slot once its attempt's folder has been sealed.
+// slot once its attempt's folder has been sealed, and then start the next of the orders that were
+// taken ahead of time. Those are not on disk before they start.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 #define SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,7 @@ struct RunOrder {
   int64_t lease_ms = 0;    // D
   int64_t decided_us = 0;  // by the server's clock
   std::string not_served;  // if not empty: why this client cannot serve the order
+  bool ahead = false;      // if no slot is free it waits for one
 };
 
 struct VacateOrder {
@@ -68,6 +71,7 @@ struct DeskSettings {
   MachineFacts facts;
   std::vector<int64_t> slot_uids;  // one per slot; -1: the client's own account
   uint64_t outbox_limit = 1000;    // ended attempts not yet acknowledged
+  uint32_t ahead = 0;              // orders taken ahead of time
   uint64_t disk_reserve = 64 << 20;
   uint64_t memory_least = 0;  // bytes that must be available
   NetworkRules network;
@@ -96,13 +100,22 @@ class OrderDesk {
   std::vector<RunAnswer> run(const std::string& session, std::vector<RunOrder> orders);
   RunAnswer may_run(const Requirements& needs);
 
-  // Accepted orders for which taken_over() has not been called yet: still being
-  // written to disk or passed to Attempts. Any thread.
+  // Accepted orders for which taken_over() has not been called yet: still waiting for a slot, being
+  // written to disk, or passed to Attempts. Any thread.
   std::vector<AttemptName> being_accepted() const;
   // From now on Attempts names this attempt to the server.
   void taken_over(const AttemptName& name);
 
-  void vacate(std::vector<VacateOrder> orders) { vacate_(std::move(orders)); }
+  void vacate(std::vector<VacateOrder> orders);
+  // What the server says of orders taken ahead, in the answer to a renewal sent at that instant
+  // (CLOCK_BOOTTIME). Any thread.
+  void renewed(int64_t sent_ns, int64_t lease_ms, const std::vector<AttemptVerdict>& verdicts);
+  // None of those taken ahead starts any more. Any thread.
+  void give_back_ahead(const std::string& why);
+  // The server knows that this one does not start here, if it was given back. Any thread.
+  void returned(const AttemptName& name);
+  // Some were given back that it does not know of yet. Any thread.
+  bool is_returning() const;
   std::vector<std::pair<std::string, std::string>> state();
   const std::string& state_folder() const { return settings_.state_folder; }
 
@@ -126,6 +139,13 @@ class OrderDesk {
                 std::function<void(uint64_t bytes)> make_room) {
     removable_ = std::move(removable);
     make_room_ = std::move(make_room);
+  }
+
+  // given_back: called with an order taken ahead that does not start here, and the reason; from any
+  // thread. To be called before the first order.
+  void on_given_back(
+      std::function<void(std::shared_ptr<const Assignment>, const std::string&)> given_back) {
+    given_back_ = std::move(given_back);
   }
 
   // While the disk is nearly full, no order is accepted. Any thread.
@@ -155,7 +175,8 @@ class OrderDesk {
   // An attempt found on disk at the start. holds_slot: false if it has ended and only
   // waits in the outbox.
   void adopt(const Assignment& assignment, bool holds_slot);
-  // Its processes are gone and its folder is closed to the slot's account.
+  // Its processes are gone and its folder is closed to the slot's account: the next order that was
+  // taken ahead is started.
   void release_slot(const AttemptName& name);
   // Takes over the folder of an attempt that is over, for another one. False: it is still there and
   // has to be removed.
@@ -168,10 +189,15 @@ class OrderDesk {
   struct Known {
     int64_t slot = -1;
     bool being_accepted = false;
+    bool returning = false;  // given back
+    // It was told to leave while it was being accepted.
+    sublet_leave_reason leaves = SUBLET_LEAVE_NONE;
     std::vector<std::string> gpus = {};  // as long as it has the slot
   };
-  // "" or the reason, with the answer's code in *code. Called with the mutex held.
+  // "" or the reason, with the answer's code in *code. Called with the mutex held. The second one:
+  // for one that is known; kRunFull only if nothing else is in the way.
   std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
+  std::string refusal_now(const Requirements& needs, uint64_t job, uint32_t* code) const;
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Requirements& needs) const;
   std::string lacking_memory(uint64_t job) const;
@@ -184,6 +210,16 @@ class OrderDesk {
   uint64_t disk_wanted(const RunOrder& order);
   void find_room(uint64_t wanted);  // throws std::exception if there is none
   RunAnswer take(const std::string& session, RunOrder order);
+  // Gives it a slot. Called with the mutex held.
+  void claim_slot(Assignment& what);
+  // It has its slot. False: it is not accepted after all.
+  bool accept(RunOrder& order, RunAnswer* answer);
+  // The next one that was taken ahead, if a slot is free: with it, or why it does not start.
+  std::optional<std::pair<RunOrder, std::string>> take_next();
+  void start_ahead();
+  void give_back(const Assignment& what, const std::string& why);
+  // False: it had none.
+  bool free_slot(const AttemptName& name);
   // Writes the assignment to disk. Throws std::exception.
   void keep_promise(RunOrder& order);
   void undo(const AttemptName& name);
@@ -196,6 +232,7 @@ class OrderDesk {
   SpareFolders spare_folders_;
   std::function<uint64_t()> removable_ = [] { return 0; };
   std::function<void(uint64_t)> make_room_;
+  std::function<void(std::shared_ptr<const Assignment>, const std::string&)> given_back_;
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
   std::atomic<bool> memory_low_{false};
@@ -204,6 +241,7 @@ class OrderDesk {
   std::string session_;
   uint64_t term_ = 0;  // largest of this session
   std::map<AttemptName, Known> known_;
+  std::deque<RunOrder> ahead_;
   std::vector<bool> slot_taken_;
   protocol::ServerClock server_clock_;
   std::string trouble_;  // the last failure of the machine

@@ -47,6 +47,13 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_is_refused_is_not_named);
   CPPUNIT_TEST(what_cannot_be_passed_on_is_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
+  CPPUNIT_TEST(orders_ahead_wait_for_a_slot);
+  CPPUNIT_TEST(orders_ahead_come_back_with_the_owner);
+  CPPUNIT_TEST(orders_ahead_are_given_back_at_once);
+  CPPUNIT_TEST(an_order_ahead_is_told_to_leave);
+  CPPUNIT_TEST(one_that_is_being_accepted_is_told_to_leave);
+  CPPUNIT_TEST(a_lease_that_is_over_starts_nothing);
+  CPPUNIT_TEST(one_that_cannot_be_kept_is_given_back);
   CPPUNIT_TEST(no_two_attempts_have_one_gpu);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
@@ -62,6 +69,8 @@ class OrderDeskTest : public CppUnit::TestFixture {
   FullDisk files_;
   PublicPresence presence_;
   std::vector<std::shared_ptr<const Assignment>> accepted_;
+  std::vector<AttemptName> vacated_;
+  std::vector<std::pair<AttemptName, std::string>> given_back_;
   bool out_of_memory_ = false;
   std::unique_ptr<OrderDesk> desk_;
 
@@ -84,14 +93,21 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.facts.memory = 1000;
     settings.slot_uids.assign(slots_, -1);
     settings.outbox_limit = 2;
+    settings.ahead = 2;
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
     desk_ = std::make_unique<OrderDesk>(
         settings, files_, presence_, [this](auto a) { accept(a); },
-        [](std::vector<VacateOrder>) {});
+        [this](std::vector<VacateOrder> orders) {
+          for (const VacateOrder& order : orders) vacated_.push_back(order.name);
+        });
+    desk_->on_given_back([this](std::shared_ptr<const Assignment> what, const std::string& why) {
+      given_back_.emplace_back(what->name, why);
+    });
     desk_->set_session(kSession);
   }
 
+  std::function<void(const AttemptName&)> on_accept_;
   uint64_t memory_least_ = 0;
   uint32_t slots_ = 2;
   static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
@@ -108,6 +124,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   }
   void accept(std::shared_ptr<const Assignment> assignment) {
     if (out_of_memory_) throw std::bad_alloc();
+    if (on_accept_) on_accept_(assignment->name);
     accepted_.push_back(std::move(assignment));
   }
   uint32_t run(const RunOrder& one) { return answer_to(one).answer; }
@@ -298,6 +315,108 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunError, run(order(3)));
     desk_->forget({1, 1});
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(order(3)));
+  }
+
+  // ---- orders taken ahead ----
+
+  static RunOrder ahead(uint64_t job) {
+    RunOrder one = order(job);
+    one.ahead = true;
+    return one;
+  }
+  // Both slots are taken, and so many orders wait for one.
+  void fill(uint64_t waiting) {
+    for (uint64_t job = 1; job <= 2 + waiting; ++job)
+      CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(job)));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+  }
+
+  void orders_ahead_wait_for_a_slot() {
+    fill(2);
+    CPPUNIT_ASSERT_EQUAL(kRunFull, run(ahead(5)));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(3)));  // a repeat
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, named().size());    // their leases are renewed
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, list_attempts(files_, state_.path()).size());
+    desk_->release_slot({2, 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, accepted_.size());
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, accepted_.back()->slot);
+    Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {3, 1}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, kept.slot);
+    CPPUNIT_ASSERT_EQUAL(kRunFull, run(order(6)));
+    desk_->forget({2, 1});
+    desk_->forget({1, 1});  // its slot is free, too
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{4, 1}));
+    CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  void orders_ahead_come_back_with_the_owner() {
+    fill(2);
+    presence_.away = false;
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, given_back_.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("the owner is here"), given_back_[0].second);
+    CPPUNIT_ASSERT(desk_->is_returning());
+    // Until the server knows, a late repeat starts nothing; nor afterwards.
+    presence_.away = true;
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(3)));
+    desk_->returned({3, 1});
+    desk_->returned({4, 1});
+    CPPUNIT_ASSERT(!desk_->is_returning());
+    CPPUNIT_ASSERT_EQUAL(kRunOld, run(ahead(3)));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, named().size());
+  }
+
+  void orders_ahead_are_given_back_at_once() {
+    fill(2);
+    desk_->give_back_ahead("this client is stopping");
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, given_back_.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, named().size());
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+  }
+
+  void an_order_ahead_is_told_to_leave() {
+    fill(2);
+    desk_->vacate({{{3, 1}, SUBLET_LEAVE_PREEMPT}, {{1, 1}, SUBLET_LEAVE_REMOVED}});
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
+    CPPUNIT_ASSERT(given_back_[0].first == (AttemptName{3, 1}));
+    desk_->returned({3, 1});
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{4, 1}));
+  }
+
+  // Attempts does not know it yet.
+  void one_that_is_being_accepted_is_told_to_leave() {
+    fill(1);
+    on_accept_ = [this](const AttemptName& name) {
+      desk_->vacate({{name, SUBLET_LEAVE_REMOVED}});
+      vacated_.clear();
+    };
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT(vacated_ == (std::vector<AttemptName>{{3, 1}}));
+  }
+
+  void a_lease_that_is_over_starts_nothing() {
+    fill(2);
+    const int64_t now = system_clock().boot_ns();
+    desk_->renewed(now - 10'000'000'000, 1'000,
+                   {{{3, 1}, kVerdictCounts}, {{4, 1}, kVerdictSuperseded}});
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, named().size());
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
+    CPPUNIT_ASSERT_EQUAL(std::string("its lease is over"), given_back_[0].second);
+  }
+
+  void one_that_cannot_be_kept_is_given_back() {
+    fill(2);
+    files_.full = true;
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, given_back_.size());
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
   }
 
   void no_two_attempts_have_one_gpu() {

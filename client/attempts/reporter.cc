@@ -63,6 +63,17 @@ void Reporter::tell_ended(std::shared_ptr<AttemptWork> work) {
   changed_.notify_one();
 }
 
+void Reporter::tell_refused(std::shared_ptr<const Assignment> assignment,
+                            const std::string& reason) {
+  auto work = std::make_shared<AttemptWork>(std::move(assignment), "");
+  work->outlives_power = true;
+  work->end.name = work->assignment->name;
+  work->end.end = protocol::kEndRefused;
+  work->end.reason = reason;
+  work->end.finished_us = system_clock().utc_us();
+  tell_ended(std::move(work));
+}
+
 void Reporter::hurry() {
   {
     std::lock_guard lock(mutex_);

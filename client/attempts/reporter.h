@@ -32,6 +32,9 @@ class Reporter {
   // Any thread. work->end is complete.
   void tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us);
   void tell_ended(std::shared_ptr<AttemptWork> work);
+  // That it was accepted and does not start. Nothing of it is on disk: a crash of this process says
+  // the same, since the next one does not name it.
+  void tell_refused(std::shared_ptr<const Assignment> assignment, const std::string& reason);
   // Retries at once, because the server is back.
   void hurry();
 

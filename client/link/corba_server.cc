@@ -132,6 +132,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> serves_logins{false};
   std::atomic<bool> serves_speed{false};
+  std::atomic<bool> serves_ahead{false};
   idl::Session_var session_reference;
   std::atomic<uint64_t> dialled_at_attach{0};  // connections opened until the last attach()
 };
@@ -200,6 +201,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     parts_->serves_speed = names(answer->capabilities, "MachineReport.speed") &&
                            names(answer->capabilities, "MachineReport.load");
+    parts_->serves_ahead = names(answer->capabilities, "MachineReport.ahead");
     if (CORBA::is_nil(answer->session_reference))
       throw ServerError(ServerError::Kind::kAway, "", "the server gave no session");
     {
@@ -238,6 +240,7 @@ void CorbaServer::attach_to_new_connection() {
 void CorbaServer::report_state(const MachineState& state) {
   idl::MachineReport report = to_idl(state);
   if (parts_->serves_speed) add_speed(state, report);
+  if (parts_->serves_ahead) add_ahead(state, report);
   parts_->with_session(
       [&](const idl::SessionKey& key) { parts_->allocator->report_state(key, report); });
 }
@@ -252,6 +255,7 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     idl::MachineReport report = to_idl(state);
     if (parts_->serves_logins) add_logins(state.logins, report);
     if (parts_->serves_speed) add_speed(state, report);
+    if (parts_->serves_ahead) add_ahead(state, report);
     idl::RenewAnswer_var answer = parts_->execution->renew(key, report, statuses);
     if (!parts_->orders.accept_term(answer->term))
       throw ServerError(ServerError::Kind::kAway, "server.term",

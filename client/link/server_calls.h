@@ -84,8 +84,9 @@ struct MachineState {
   uint32_t slots_free = 0;
   uint64_t memory_free = 0;
   uint64_t disk_free = 0;
-  double speed = 0;  // client/machine/speed.h; 0: not known
-  double load = 0;   // the average of the last minute; 0: not known, too
+  double speed = 0;    // client/machine/speed.h; 0: not known
+  double load = 0;     // the average of the last minute; 0: not known, too
+  uint32_t ahead = 0;  // orders that it takes ahead of time
   LoginsReport logins;
 };
 

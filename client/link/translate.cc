@@ -104,10 +104,11 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.disk = facts.disk;
   sublet::to_idl(facts.resources, out.resources);
   out.version = facts.version.c_str();
-  out.capabilities.length(3);
+  out.capabilities.length(4);
   out.capabilities[0] = CORBA::string_dup("JobDescription.program@");
   out.capabilities[1] = CORBA::string_dup("JobDescription.submit_folder");
   out.capabilities[2] = CORBA::string_dup("JobDescription.submit_host");
+  out.capabilities[3] = CORBA::string_dup("RunOrder.ahead");
   out.more.length(1);
   out.more[0].name = CORBA::string_dup("pid");
   out.more[0].value = std::to_string(getpid()).c_str();
@@ -143,6 +144,10 @@ void add_logins(const LoginsReport& logins, idl::MachineReport& report) {
 void add_speed(const MachineState& state, idl::MachineReport& report) {
   if (state.speed > 0) add_detail(report.more, "speed", plain_number(state.speed));
   if (state.load > 0) add_detail(report.more, "load", plain_number(state.load));
+}
+
+void add_ahead(const MachineState& state, idl::MachineReport& report) {
+  if (state.ahead > 0) add_detail(report.more, "ahead", std::to_string(state.ahead));
 }
 
 LoginsAnswer logins_from(const idl::RenewAnswer& answer) {
@@ -223,6 +228,7 @@ RunOrder from_idl(const idl::RunOrder& order) {
   out.what.checkpoint_bytes = order.checkpoint_bytes;
   out.lease_ms = order.lease;
   out.decided_us = order.decided;
+  out.ahead = order.more.length() > 0;  // not_served() knows no other name
   out.not_served = not_served(order);
   return out;
 }
@@ -244,9 +250,11 @@ std::string not_served(const idl::RunOrder& order) {
   const std::string subject = "job " + std::to_string(order.key.job);
   if (order.reserved.length() > 0) return subject + ": reserved resources are not served here";
   if (order.start_at != 0) return subject + ": a common start instant is not served here";
-  if (order.more.length() > 0)
-    return subject + ": `" + to_utf8(order.more[0].name.in()).substr(0, 100) +
-           "` of an order is not served here";
+  for (CORBA::ULong i = 0; i < order.more.length(); ++i) {
+    const std::string name = order.more[i].name.in();
+    if (name != "ahead")
+      return subject + ": `" + to_utf8(name).substr(0, 100) + "` of an order is not served here";
+  }
   return message_of([&] { check_served(order.what, subject); });
 }
 

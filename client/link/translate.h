@@ -29,6 +29,7 @@ idl::MachineDescription to_idl(const MachineFacts& facts);
 idl::MachineReport to_idl(const MachineState& state);
 void add_logins(const LoginsReport& logins, idl::MachineReport& report);
 void add_speed(const MachineState& state, idl::MachineReport& report);
+void add_ahead(const MachineState& state, idl::MachineReport& report);
 LoginsAnswer logins_from(const idl::RenewAnswer& answer);
 // keeps_disk: the server serves AttemptStatus.disk.
 idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk);

@@ -33,6 +33,11 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   void an_ordinary_order_is_served() {
     CPPUNIT_ASSERT_EQUAL(std::string(), not_served(order()));
     CPPUNIT_ASSERT_EQUAL(std::string(), from_idl(order()).not_served);
+    CPPUNIT_ASSERT(!from_idl(order()).ahead);
+    idl::RunOrder ahead = order();
+    add_detail(ahead.more, "ahead", "1");
+    CPPUNIT_ASSERT_EQUAL(std::string(), from_idl(ahead).not_served);
+    CPPUNIT_ASSERT(from_idl(ahead).ahead);
   }
 
   void what_is_not_served_is_named() {

@@ -111,6 +111,7 @@ class CorbaWorkstation : public Workstation {
     order.checkpoint_bytes = request.checkpoint_bytes;
     order.lease = lease_ms_;
     order.decided = request.decided;
+    if (request.ahead) add_detail(order.more, "ahead", "1");
   }
 
   void call_vacate(const std::vector<LeaveRequest>& requests, size_t first, size_t last) {

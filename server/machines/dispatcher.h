@@ -40,6 +40,7 @@ struct RunRequest {
   uint64_t generation = 0;  // checkpoint to resume from; 0: none
   uint64_t checkpoint_bytes = 0;
   int64_t decided = 0;  // microseconds of the brain's time
+  bool ahead = false;   // StartAttempt::ahead
 };
 
 struct LeaveRequest {

@@ -29,7 +29,7 @@ constexpr uint32_t kMostCores = 4096;
 scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
   const bool owner_away = !state.away && state.reason == SUBLET_PRESENCE_QUIET;
   return {machine,     state.away, state.memory_free, state.disk_free,
-          state.speed, state.load, owner_away};
+          state.speed, state.load, owner_away,        state.ahead};
 }
 
 Refusal conflict(const char* code, const std::string& message, const std::string& advice,

@@ -30,6 +30,7 @@ struct ReportedState {
   uint64_t disk_free = 0;
   double speed = 0;  // 0: it did not say
   double load = 0;
+  uint32_t ahead = 0;  // orders that it takes ahead of time
 };
 
 // The last reported status of an attempt: shown while it runs, never stored.

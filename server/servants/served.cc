@@ -47,6 +47,7 @@ constexpr std::string_view kServed[] = {
     "JobFilter.since",
     "JobFilter.stopped",
     "MachineDescription.pid",
+    "MachineReport.ahead",
     "MachineReport.load",
     "MachineReport.logins_asked",
     "MachineReport.logins_here",

@@ -52,6 +52,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(states_of_attempts);
   CPPUNIT_TEST(what_an_end_says_of_memory);
   CPPUNIT_TEST(what_a_report_says_of_speed);
+  CPPUNIT_TEST(how_many_orders_are_taken_ahead);
   CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
@@ -112,6 +113,18 @@ class ServedTest : public CppUnit::TestFixture {
     report.free.length(1);
     report.free[0] = gpu();
     CPPUNIT_ASSERT_EQUAL(std::string("MachineReport.free"), unserved(report));
+  }
+
+  void how_many_orders_are_taken_ahead() {
+    v1::MachineReport report{};
+    CPPUNIT_ASSERT_EQUAL(0u, from_idl(report).ahead);
+    add_detail(report.more, "ahead", "64");
+    CPPUNIT_ASSERT_EQUAL(64u, from_idl(report).ahead);
+    for (const char* odd : {"", "many", "65", "4294967296", "-1", "1.5", " 1"}) {
+      set_text(report.more[0].value, odd);
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
+                           testing::code([&] { from_idl(report); }));
+    }
   }
 
   void what_a_report_says_of_speed() {

@@ -274,6 +274,22 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
 }
 
 namespace {
+// At most as many as an administrator would give a machine's slots; 0: it takes none.
+uint32_t ahead_of(const v1::MachineReport& r) {
+  constexpr uint32_t kMost = 64;
+  for (CORBA::ULong i = 0; i < r.more.length(); ++i) {
+    if (r.more[i].name.in() != std::string_view("ahead")) continue;
+    const std::string_view text = r.more[i].value.in();
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && number <= kMost) return number;
+    throw Refusal(Refusal::Kind::kInvalid, "field.invalid",
+                  "a machine takes from 0 to 64 orders ahead", "Report such a number, or none.",
+                  "ahead");
+  }
+  return 0;
+}
+
 // The number of that name, which is positive, or may be 0; 0: there is none.
 double number_of(const v1::MachineReport& r, const std::string& name, bool may_be_0) {
   constexpr double kMost = 1e6;
@@ -307,6 +323,7 @@ ReportedState from_idl(const v1::MachineReport& r) {
   state.disk_free = r.disk_free;
   state.speed = number_of(r, "speed", false);
   state.load = number_of(r, "load", true);
+  state.ahead = ahead_of(r);
   return state;
 }
 
@@ -465,7 +482,7 @@ void to_idl(const scheduling::MachineView& view, const std::optional<ReportedSta
   out.report.owner_cpu = state ? state->owner_cpu : 0;
   out.report.input_idle = state ? state->input_idle_ms : -1;
   out.report.slots_free =
-      static_cast<CORBA::ULong>(view.places - std::min(view.places, view.running.size()));
+      static_cast<CORBA::ULong>(view.places - std::min(view.places, view.places_taken()));
   out.state = static_cast<CORBA::ULong>(r.state);
   out.requesting = view.requesting;
   out.state_since = r.state_since;
