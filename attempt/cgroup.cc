@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +32,12 @@ std::string write_to(const std::string& path, const std::string& text) {
   return path + ": " + strerror(errno);
 }
 
+// The kernel refuses to remove one that contains processes.
+bool remove_unless_locked(const std::string& path) {
+  const UniqueFd folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.valid() && flock(folder.get(), LOCK_EX | LOCK_NB) == 0 && rmdir(path.c_str()) == 0;
+}
+
 // A temporary folder for testing which features work.
 class Probe {
  public:
@@ -49,7 +56,8 @@ class Probe {
   std::string try_traffic() const {
     if (!error_.empty()) return error_;
     const TrafficTerms all = {.bandwidth = 1, .only_server = true, .server = "[::1]:1"};
-    return Traffic().start(path_.c_str(), all) ? std::string() : path_ + ": " + strerror(errno);
+    return watch_traffic(path_.c_str(), all).valid() ? std::string()
+                                                     : path_ + ": " + strerror(errno);
   }
 
  private:
@@ -196,7 +204,7 @@ void AttemptCgroups::set_helper_folders(AttemptOrder* order) const {
   order->cgroup_cpu = cpu_.empty() ? "" : cpu_ + name;
 }
 
-int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const {
+int AttemptCgroups::remove_left_over() const {
   int removed = 0;
   std::vector<std::string> hierarchies = {unified_, cpu_, memory_, processes_};
   std::ranges::sort(hierarchies);
@@ -205,13 +213,10 @@ int AttemptCgroups::remove_left_over(const std::vector<AttemptName>& keep) const
     DIR* entries = hierarchy.empty() ? nullptr : opendir(hierarchy.c_str());
     if (!entries) continue;
     while (dirent* entry = readdir(entries)) {
-      std::string path = hierarchy + "/" + entry->d_name;
-      bool ours =
+      const std::string path = hierarchy + "/" + entry->d_name;
+      const bool ours =
           std::string(entry->d_name).starts_with("sublet-" + tag_ + "-") && path != holder();
-      bool wanted = std::ranges::any_of(
-          keep, [&](const AttemptName& name) { return folder(hierarchy, name) == path; });
-      // The kernel refuses to remove one that contains processes.
-      if (ours && !wanted && rmdir(path.c_str()) == 0) ++removed;
+      if (ours && remove_unless_locked(path)) ++removed;
     }
     closedir(entries);
   }

@@ -46,16 +46,17 @@ class AttemptCgroups {
   void hold_controllers() const;
   // Removes that folder; not while there are attempts.
   void release_controllers() const;
-  // Sets the attempt's folders in the order; the shepherd creates and removes them.
+  // Sets the attempt's folders in the order; the shepherd creates and removes them, or uses those
+  // of an attempt before (client/shepherd/cgroups.h).
   void set_folders(const AttemptName& name, AttemptOrder* order) const;
   // The same for a process of the client's that works for jobs (start_demoted): other ones for each
   // call, in every client.
   void set_helper_folders(AttemptOrder* order) const;
   // Where their folders of version 2 are; "": they have none.
   const std::string& unified() const { return unified_; }
-  // Removes this client's folders (left by killed shepherds) whose attempts are not in
-  // `keep` and which contain no process. Returns their number.
-  int remove_left_over(const std::vector<AttemptName>& keep) const;
+  // Removes this client's folders that are left by killed processes: nobody has locked them, and
+  // they contain no process. Returns their number. At any time.
+  int remove_left_over() const;
 
  private:
   std::string folder(const std::string& hierarchy, const AttemptName& name) const;

@@ -123,7 +123,7 @@ class CgroupTest : public CppUnit::TestFixture {
     write("cgroup.subtree_control");
     found.hold_controllers();
     CPPUNIT_ASSERT_EQUAL(std::string(), enabled("cgroup.subtree_control"));
-    CPPUNIT_ASSERT_EQUAL(0, found.remove_left_over({}));
+    CPPUNIT_ASSERT_EQUAL(0, found.remove_left_over());
     CPPUNIT_ASSERT(system_files().exists(root / "sublet-test-hold"));
   }
 

@@ -173,6 +173,7 @@ std::string print_record(const AttemptRecord& record) {
   raw.cgroup_unified = record.cgroup_unified.c_str();
   raw.cgroup_cpu = record.cgroup_cpu.c_str();
   raw.cgroup_memory = record.cgroup_memory.c_str();
+  raw.cpu_before_us = record.cpu_before_us;
   raw.started_ns = record.started_ns;
   return print(sublet_record_format, &raw);
 }
@@ -192,6 +193,7 @@ std::optional<AttemptRecord> parse_record(std::string text, std::string* error) 
   record.cgroup_unified = raw.cgroup_unified;
   record.cgroup_cpu = raw.cgroup_cpu;
   record.cgroup_memory = raw.cgroup_memory;
+  record.cpu_before_us = raw.cpu_before_us;
   record.started_ns = raw.started_ns;
   return record;
 }

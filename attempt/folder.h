@@ -71,10 +71,11 @@ struct AttemptRecord {
   ProcessId program;
   int64_t session = 0;
   int64_t uid = -1;            // the slot's own, -1: none
-  std::string cgroup_unified;  // as in the order
+  std::string cgroup_unified;  // as in sublet_record
   std::string cgroup_cpu;
   std::string cgroup_memory;
-  int64_t started_ns = 0;  // CLOCK_BOOTTIME
+  int64_t cpu_before_us = 0;  // of cgroup_unified
+  int64_t started_ns = 0;     // CLOCK_BOOTTIME
 
   bool operator==(const AttemptRecord&) const = default;
 };

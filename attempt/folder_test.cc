@@ -119,6 +119,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       record.session = record.program.pid;
       record.uid = *rc::gen::inRange<int64_t>(-1, 100000);
       record.cgroup_unified = *any_text(50);
+      record.cpu_before_us = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       record.started_ns = *rc::gen::inRange<int64_t>(0, INT64_MAX);
       std::string error;
       auto back = parse_record(print_record(record), &error);

@@ -92,6 +92,7 @@ static const struct field kRecordFields[] = {
     TEXT(sublet_record, cgroup_unified, kOptional, SUBLET_PATH_MAX_BYTES),
     TEXT(sublet_record, cgroup_cpu, kOptional, SUBLET_PATH_MAX_BYTES),
     TEXT(sublet_record, cgroup_memory, kOptional, SUBLET_PATH_MAX_BYTES),
+    NUMBER(sublet_record, cpu_before_us, kOptional, 0, INT64_MAX, 0),
     NUMBER(sublet_record, started_ns, kRequired, 0, INT64_MAX, 0),
 };
 

@@ -120,10 +120,11 @@ struct sublet_record {
   int64_t job_start;
   int64_t session;            /* of the job */
   int64_t uid;                /* the slot's own uid, -1: none */
-  const char* cgroup_unified; /* as in the order */
+  const char* cgroup_unified; /* as in the order, or in that of the slot's attempt before */
   const char* cgroup_cpu;
   const char* cgroup_memory;
-  int64_t started_ns; /* CLOCK_BOOTTIME */
+  int64_t cpu_before_us; /* CPU time of cgroup_unified that is of earlier attempts */
+  int64_t started_ns;    /* CLOCK_BOOTTIME */
 };
 
 enum sublet_outcome {

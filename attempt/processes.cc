@@ -104,6 +104,8 @@ bool AttemptProcesses::open(const char* cgroup_unified) {
   events_ = open_in(cgroup_unified, "cgroup.events", O_RDONLY);
   members_ = open_in(cgroup_unified, "cgroup.procs", O_RDONLY);
   usage_ = open_in(cgroup_unified, "cpu.stat", O_RDONLY);
+  const int64_t used = cgroup_used_us();
+  used_before_us_ = used > 0 ? used : 0;
   return true;
 }
 
@@ -325,15 +327,17 @@ void AttemptProcesses::look_for_new() noexcept {
   known_count_ = kept;
 }
 
+// -1: there is none, or it does not count that.
+int64_t AttemptProcesses::cgroup_used_us() noexcept {
+  const ssize_t count = usage_ < 0 ? -1 : pread(usage_, text_, sizeof text_ - 1, 0);
+  text_[count > 0 ? count : 0] = 0;
+  return number_after(text_, "usage_usec ");
+}
+
 void AttemptProcesses::update_cpu() noexcept {
-  if (usage_ >= 0) {
-    ssize_t count = pread(usage_, text_, sizeof text_ - 1, 0);
-    text_[count > 0 ? count : 0] = 0;
-    int64_t used = number_after(text_, "usage_usec ");
-    if (used >= 0) {
-      cpu_.kept = cpu_.grown = used * 1000;
-      return;
-    }
+  if (const int64_t used = cgroup_used_us(); used >= 0) {
+    cpu_.kept = cpu_.grown = (used - used_before_us_) * 1000;
+    return;
   }
   // Scanning /proc takes longer than the interval at which a shepherd calls this while its
   // job saves, so usually only known processes are examined.

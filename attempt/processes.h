@@ -51,9 +51,11 @@ class AttemptProcesses {
   void kill() noexcept;
   // Zombies count as gone: they use no memory and no CPU.
   bool gone() noexcept;
-  // CPU time of all processes, including dead ones: exact with a cgroup, else a lower
+  // CPU time since open() of all processes, including dead ones: exact with a cgroup, else a lower
   // bound. Never decreases.
   int64_t cpu_ns() noexcept;
+  // That of the cgroup until open(), of earlier attempts. 0: there is no cgroup.
+  int64_t cpu_before_us() const noexcept { return used_before_us_; }
   // As of the last call of these; does not look.
   int64_t seen_cpu_ns() const noexcept { return cpu_.more_than({}); }
   // The CPU time used since start_counting().
@@ -112,6 +114,7 @@ class AttemptProcesses {
   typedef bool (*Visitor)(AttemptProcesses& self, const Found& found, void* context);
 
   void look_for_new() noexcept;
+  int64_t cgroup_used_us() noexcept;
   void update_cpu() noexcept;
   bool visit(Visitor visitor, void* context) noexcept;
   bool visit_members(Visitor visitor, void* context) noexcept;
@@ -142,7 +145,8 @@ class AttemptProcesses {
   Known known_[kKnown];
   int known_count_ = 0;
   unsigned known_age_ = 0;
-  int64_t waited_ns_ = 0;         // of children that the known processes have waited for
+  int64_t waited_ns_ = 0;  // of children that the known processes have waited for
+  int64_t used_before_us_ = 0;
   int64_t reaped_before_ns_ = 0;  // of this process's children before open(): of other attempts
   CpuTimes cpu_ = {};
   CpuTimes cpu_before_ = {};  // at start_counting()

@@ -330,17 +330,6 @@ int make_map() {
   return bpf(BPF_MAP_CREATE, how);
 }
 
-int64_t bytes_in(int map) {
-  const uint32_t key = 0;
-  BothCounts counts = {};
-  bpf_attr how = {};
-  how.map_fd = static_cast<uint32_t>(map);
-  how.key = reinterpret_cast<uintptr_t>(&key);
-  how.value = reinterpret_cast<uintptr_t>(&counts);
-  if (bpf(BPF_MAP_LOOKUP_ELEM, how) != 0) return -1;
-  return static_cast<int64_t>(counts.sent.bytes + counts.received.bytes);
-}
-
 // Of the program with this number, if it is one of ours.
 UniqueFd map_of(uint32_t number) {
   bpf_attr how = {};
@@ -363,18 +352,27 @@ UniqueFd map_of(uint32_t number) {
 
 }  // namespace
 
-bool Traffic::start(const char* cgroup, const TrafficTerms& terms) {
+UniqueFd watch_traffic(const char* cgroup, const TrafficTerms& terms) {
   const UniqueFd folder(open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return false;
-  counts_.reset(make_map());
-  if (counts_.valid() && watch(folder.get(), counts_.get(), terms)) return true;
+  if (!folder.valid()) return {};
+  UniqueFd counts(make_map());
+  if (counts.valid() && watch(folder.get(), counts.get(), terms)) return counts;
   const int error = errno;
-  counts_.reset();
+  counts.reset();
   errno = error;
-  return false;
+  return {};
 }
 
-int64_t Traffic::bytes() const { return counts_.valid() ? bytes_in(counts_.get()) : -1; }
+int64_t traffic_in(int counts) {
+  const uint32_t key = 0;
+  BothCounts both = {};
+  bpf_attr how = {};
+  how.map_fd = static_cast<uint32_t>(counts);
+  how.key = reinterpret_cast<uintptr_t>(&key);
+  how.value = reinterpret_cast<uintptr_t>(&both);
+  if (bpf(BPF_MAP_LOOKUP_ELEM, how) != 0) return -1;
+  return static_cast<int64_t>(both.sent.bytes + both.received.bytes);
+}
 
 int64_t traffic_of(const char* cgroup) {
   const UniqueFd folder(open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -388,7 +386,7 @@ int64_t traffic_of(const char* cgroup) {
   const uint32_t count = how.query.prog_cnt;
   for (uint32_t i = 0; i < count; ++i) {
     const UniqueFd map = map_of(programs[i]);
-    if (map.valid()) return bytes_in(map.get());
+    if (map.valid()) return traffic_in(map.get());
   }
   return -1;
 }

@@ -21,17 +21,13 @@ struct TrafficTerms {
   const char* server = "";
 };
 
-class Traffic {
- public:
-  // For all sockets that the processes of this folder create from now on, until the folder is
-  // removed, even if this process ends. False with errno.
-  bool start(const char* cgroup, const TrafficTerms& terms);
-  // Bytes that have passed since then in both directions, with the headers of IP. -1: not known.
-  int64_t bytes() const;
+// For all sockets that the processes of this folder create from now on, until the folder is
+// removed, even if this process ends. Returns what counts them, a map of the kernel's; invalid with
+// errno.
+UniqueFd watch_traffic(const char* cgroup, const TrafficTerms& terms);
 
- private:
-  UniqueFd counts_;  // a map of the kernel's
-};
+// Bytes that have passed since then in both directions, with the headers of IP. -1: not known.
+int64_t traffic_in(int counts);
 
 // The same of the programs that another process has started for this folder. -1: not known, or
 // there are none. Any thread.

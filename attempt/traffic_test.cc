@@ -225,9 +225,9 @@ class TrafficTest : public CppUnit::TestFixture {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
-    must(traffic.start(group.path(), {}), "start");
-    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
+    const UniqueFd traffic = watch_traffic(group.path(), {});
+    must(traffic.valid(), "start");
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic_in(traffic.get()));
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
     size_t expected = 0;
@@ -236,10 +236,10 @@ class TrafficTest : public CppUnit::TestFixture {
       expected += size + kHeaders;
     }
     CPPUNIT_ASSERT_EQUAL(size_t{3}, wire.arrived().size());
-    CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic.bytes()));
+    CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic_in(traffic.get())));
     expected += wire.send(port_of(socket), 777);
     CPPUNIT_ASSERT_EQUAL(size_t{777}, receive(socket));
-    CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic.bytes()));
+    CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic_in(traffic.get())));
     CPPUNIT_ASSERT_EQUAL(expected, static_cast<size_t>(traffic_of(group.path())));
   }
 
@@ -248,8 +248,8 @@ class TrafficTest : public CppUnit::TestFixture {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
-    must(traffic.start(group.path(), {}), "start");
+    const UniqueFd traffic = watch_traffic(group.path(), {});
+    must(traffic.valid(), "start");
     for (const char* host : {"127.0.0.1", kHere}) {
       const UniqueFd from = group.socket(SOCK_DGRAM), to = group.socket(SOCK_DGRAM);
       const sockaddr_in here = address(host);
@@ -258,20 +258,20 @@ class TrafficTest : public CppUnit::TestFixture {
       send(from, 1000);
       CPPUNIT_ASSERT_EQUAL(size_t{1000}, receive(to));
     }
-    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic_in(traffic.get()));
   }
 
   void others_do_not_count() {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
-    must(traffic.start(group.path(), {}), "start");
+    const UniqueFd traffic = watch_traffic(group.path(), {});
+    must(traffic.valid(), "start");
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     must(connect_to(socket, address(kThere)), "connect");
     send(socket, 1000);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, wire.arrived().size());
-    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic.bytes());
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, traffic_in(traffic.get()));
   }
 
   // Whatever the time that it takes: at least what may pass at once, at most that and the bound.
@@ -279,10 +279,10 @@ class TrafficTest : public CppUnit::TestFixture {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
     constexpr uint64_t kBound = 1'000'000, kAtOnce = kBound / 4, kPacket = 1000 + kHeaders;
     const int64_t since = system_clock().boot_ns();
-    must(traffic.start(group.path(), {.bandwidth = kBound}), "start");
+    const UniqueFd traffic = watch_traffic(group.path(), {.bandwidth = kBound});
+    must(traffic.valid(), "start");
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
     uint64_t sent = 0, received = 0;
@@ -298,15 +298,16 @@ class TrafficTest : public CppUnit::TestFixture {
     for (const uint64_t passed : {sent, received})
       CPPUNIT_ASSERT_MESSAGE(std::to_string(passed) + " of at most " + std::to_string(most),
                              passed >= kAtOnce / kPacket && passed <= most);
-    CPPUNIT_ASSERT_EQUAL((sent + received) * kPacket, static_cast<uint64_t>(traffic.bytes()));
+    CPPUNIT_ASSERT_EQUAL((sent + received) * kPacket,
+                         static_cast<uint64_t>(traffic_in(traffic.get())));
   }
 
   void without_a_bound_all_pass() {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
-    must(traffic.start(group.path(), {}), "start");
+    const UniqueFd traffic = watch_traffic(group.path(), {});
+    must(traffic.valid(), "start");
     const UniqueFd socket = group.socket(SOCK_DGRAM);
     must(connect_to(socket, address(kThere)), "connect");
     size_t sent = 0;
@@ -323,10 +324,10 @@ class TrafficTest : public CppUnit::TestFixture {
     const std::string mapped = std::string("::ffff:") + kThere;
     for (const bool four : {true, false}) {
       const Group group;
-      Traffic traffic;
       const std::string server = four ? std::string(kThere) : "[" + std::string(kThereSix) + "]";
-      must(traffic.start(group.path(), {.only_server = true, .server = (server + ":5000").c_str()}),
-           "start");
+      const UniqueFd traffic =
+          watch_traffic(group.path(), {.only_server = true, .server = (server + ":5000").c_str()});
+      must(traffic.valid(), "start");
       const auto tried = [&](const std::string& host, uint16_t port, int kind = SOCK_STREAM) {
         const int family = host.find(':') == host.npos ? AF_INET : AF_INET6;
         const UniqueFd socket = group.socket(kind | SOCK_NONBLOCK, family);
@@ -364,8 +365,9 @@ class TrafficTest : public CppUnit::TestFixture {
     if (skip()) return;
     const Wire wire;
     const Group group;
-    Traffic traffic;
-    must(traffic.start(group.path(), {.only_server = true, .server = "10.99.0.2:257"}), "start");
+    const UniqueFd traffic =
+        watch_traffic(group.path(), {.only_server = true, .server = "10.99.0.2:257"});
+    must(traffic.valid(), "start");
     for (const bool with : {false, true}) {
       const UniqueFd socket = group.socket(SOCK_STREAM | SOCK_NONBLOCK);
       const char none[] = {1, 1, 1, 1};
@@ -381,8 +383,9 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     for (const bool only : {false, true}) {
       const Group group;
-      Traffic traffic;
-      must(traffic.start(group.path(), {.only_server = only, .server = "10.99.0.2:5000"}), "start");
+      const UniqueFd traffic =
+          watch_traffic(group.path(), {.only_server = only, .server = "10.99.0.2:5000"});
+      must(traffic.valid(), "start");
       const UniqueFd socket = group.socket(SOCK_DGRAM);
       const sockaddr_in here = address(kHere, kPort + 1);
       must(bind(socket.get(), reinterpret_cast<const sockaddr*>(&here), sizeof here) == 0, "bind");
@@ -400,8 +403,8 @@ class TrafficTest : public CppUnit::TestFixture {
     const Wire wire;
     for (const char* server : {"", "somewhere:5000", "10.99.0.2"}) {
       const Group group;
-      Traffic traffic;
-      must(traffic.start(group.path(), {.only_server = true, .server = server}), "start");
+      const UniqueFd traffic = watch_traffic(group.path(), {.only_server = true, .server = server});
+      must(traffic.valid(), "start");
       const UniqueFd socket = group.socket(SOCK_STREAM | SOCK_NONBLOCK);
       CPPUNIT_ASSERT_EQUAL(EPERM, error_of_connecting(socket, kThere, kPort));
       CPPUNIT_ASSERT_EQUAL(size_t{0}, wire.arrived().size());
@@ -409,16 +412,14 @@ class TrafficTest : public CppUnit::TestFixture {
   }
 
   void nothing_is_known_without_such_a_group() {
-    Traffic traffic;
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
-    CPPUNIT_ASSERT(!traffic.start("/tmp", {}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic_in(-1));
+    CPPUNIT_ASSERT(!watch_traffic("/tmp", {}).valid());
     CPPUNIT_ASSERT_EQUAL(geteuid() == 0 ? EBADF : EPERM, errno);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic_of("/tmp"));
     if (!Group::root().empty())
       CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic_of(Group::root().c_str()));
-    CPPUNIT_ASSERT(!traffic.start("/no/such/folder", {}));
+    CPPUNIT_ASSERT(!watch_traffic("/no/such/folder", {}).valid());
     CPPUNIT_ASSERT_EQUAL(ENOENT, errno);
-    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, traffic.bytes());
   }
 };
 

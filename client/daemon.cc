@@ -240,14 +240,12 @@ void Daemon::say_hello() {
 }
 
 void Daemon::adopt() {
-  std::vector<AttemptName> names;
   for (auto& one : adopt_attempts(system_files(), state_)) {
-    names.push_back(one.assignment->name);
     bool ended = one.facts.end_recorded || one.facts.exit_recorded;
     desk_.adopt(*one.assignment, !ended);
     attempts_.adopt(std::move(one.assignment), one.facts);
   }
-  cgroups_.remove_left_over(names);
+  cgroups_.remove_left_over();
   tasks_->empty_trash();
 }
 

@@ -52,6 +52,7 @@ struct Attempt {
   std::vector<pid_t> roots;       // shepherd, then program, for the jobs' CPU use
   std::string cgroup;             // contains all its processes; empty: none
   std::string cpu_cgroup;         // likewise, and accounts for their CPU time; empty: none
+  int64_t cpu_before_us = 0;      // which of that is of earlier attempts
   std::string memory_cgroup;      // and their memory
   int64_t found_at = 0;           // ns
   bool attended = false;          // its shepherd is connected

@@ -63,6 +63,8 @@ void AttemptsFolder::prepare(Attempt* attempt) {
                                       first_not_empty(record->cgroup_cpu, record->cgroup_memory));
     for (const std::string& one : {record->cgroup_cpu, record->cgroup_unified})
       if (!one.empty() && cgroup_usage_us(one) >= 0) attempt->cpu_cgroup = one;
+    // Only with one of version 2 are they used again.
+    attempt->cpu_before_us = record->cpu_before_us;
     attempt->memory_cgroup = record->cgroup_memory;
     const std::optional<AttemptOrder> order = read_order(system_files(), folder, &error);
     if (order) {
@@ -117,7 +119,8 @@ std::vector<JobToMeter> AttemptsFolder::to_meter() const {
   std::vector<JobToMeter> jobs;
   for (const auto& attempt : attempts_->all())
     if (!attempt->roots.empty())
-      jobs.push_back({attempt->roots, attempt->cgroup, attempt->cpu_cgroup});
+      jobs.push_back(
+          {attempt->roots, attempt->cgroup, attempt->cpu_cgroup, attempt->cpu_before_us});
   return jobs;
 }
 

@@ -138,14 +138,21 @@ bool JobsMeter::is_counted_by_group(const JobToMeter& job) const {
 
 void JobsMeter::read_groups(const std::vector<JobToMeter>& jobs, std::vector<ProcessTimes>* found) {
   std::unordered_map<std::string, Group> now;
-  for (const JobToMeter& job : jobs) {
-    const int64_t usage = job.cpu_cgroup.empty() ? -1 : cgroup_usage_us(job.cpu_cgroup);
-    if (usage < 0) continue;
+  for (auto one = jobs.begin(); one != jobs.end(); ++one) {
+    const JobToMeter& job = *one;
+    const int64_t all = job.cpu_cgroup.empty() ? -1 : cgroup_usage_us(job.cpu_cgroup);
+    const auto is_another = [&](const JobToMeter& later) {
+      return later.cpu_cgroup != job.cpu_cgroup;
+    };
+    // It has ended if its cgroup is another's.
+    if (all < 0 || !std::all_of(one + 1, jobs.end(), is_another)) continue;
+    const int64_t usage = all - job.cpu_before_us;
     const auto before = groups_.find(job.cpu_cgroup);
     // Less than before: it was made anew.
-    const bool known = before != groups_.end() && before->second.usage_us <= usage;
+    const bool known = before != groups_.end() && before->second.usage_us <= usage &&
+                       before->second.before_us == job.cpu_before_us;
     Group& group = now[job.cpu_cgroup];
-    group = {known ? before->second.id : --last_id_, usage, known};
+    group = {known ? before->second.id : --last_id_, job.cpu_before_us, usage, known};
     if (!known) continue;
     ProcessTimes times;
     times.pid = group.id;

@@ -66,6 +66,9 @@ struct JobToMeter {
   std::vector<pid_t> roots;  // its shepherd, then its program
   std::string cgroup;        // contains its processes, without the shepherd; "": none
   std::string cpu_cgroup;    // likewise, and accounts for their CPU time; "": none
+  // Which of that is of the slot's earlier attempts, which had the same cgroup. Of two such
+  // attempts the later one comes later.
+  int64_t cpu_before_us = 0;
 };
 
 class JobsMeter {
@@ -86,8 +89,9 @@ class JobsMeter {
   // A job's cgroup. It stands for its processes from the second reading on: those were counted
   // one by one until the first.
   struct Group {
-    pid_t id = 0;  // in the tree: negative, and never used again
-    int64_t usage_us = 0;
+    pid_t id = 0;           // in the tree: negative, and never used again
+    int64_t before_us = 0;  // as in JobToMeter
+    int64_t usage_us = 0;   // since then
     bool counts = false;
   };
 

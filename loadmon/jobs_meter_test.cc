@@ -68,6 +68,7 @@ class JobsMeterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(finds_a_real_grandchild);
   CPPUNIT_TEST(looks_up_while_there_are_many);
   CPPUNIT_TEST(a_group_counts_for_its_job);
+  CPPUNIT_TEST(a_group_counts_for_one_attempt_after_the_other);
   CPPUNIT_TEST(who_is_in_a_group);
   CPPUNIT_TEST_SUITE_END();
 
@@ -304,6 +305,38 @@ class JobsMeterTest : public CppUnit::TestFixture {
     waitpid(shepherd, nullptr, 0);
     close(started[0]);
     close(started[1]);
+  }
+
+  // The processes themselves use none here.
+  void a_group_counts_for_one_attempt_after_the_other() {
+    TemporaryFolder group;
+    const auto set_usage = [&group](int us) {
+      std::ofstream(group / "cpu.stat") << "usage_usec " << us << "\n";
+    };
+    std::ofstream(group / "cgroup.procs") << "";
+    const pid_t shepherd = fork();
+    CPPUNIT_ASSERT(shepherd >= 0);
+    if (shepherd == 0) {
+      pause();
+      _exit(0);
+    }
+    const JobToMeter first = {{shepherd, shepherd}, group.path(), group.path(), 4'900'000};
+    const JobToMeter second = {{shepherd, shepherd}, group.path(), group.path(), 5'150'000};
+    JobsMeter meter([] {});
+    int64_t now = system_clock().boot_ns();
+    const auto used = [&](const std::vector<JobToMeter>& jobs, int us) {
+      set_usage(us);
+      return meter.update({}, jobs, false, now += 250'000'000).cpu_seconds;
+    };
+    used({first}, 5'000'000);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.1, used({first}, 5'100'000), 1e-9);
+    // What the first used since then is the shepherd's, which has waited for it; what the second
+    // did is found from its processes until the next reading.
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0, used({first, second}, 5'200'000), 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.1, used({first, second}, 5'300'000), 1e-9);
+    CPPUNIT_ASSERT_DOUBLES_EQUAL(0.3, used({second}, 5'600'000), 1e-9);
+    kill(shepherd, SIGKILL);
+    waitpid(shepherd, nullptr, 0);
   }
 
   void who_is_in_a_group() {

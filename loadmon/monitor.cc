@@ -108,7 +108,7 @@ JobUse use_of(const Attempt& attempt) {
   JobUse use;
   if (!attempt.cpu_cgroup.empty()) {
     const int64_t cpu_us = cgroup_usage_us(attempt.cpu_cgroup);
-    use.cpu_ms = cpu_us < 0 ? -1 : cpu_us / 1000;
+    use.cpu_ms = cpu_us < 0 ? -1 : (cpu_us - attempt.cpu_before_us) / 1000;
   }
   if (!attempt.memory_cgroup.empty())
     use.memory = cgroup_memory_used(attempt.memory_cgroup.c_str());

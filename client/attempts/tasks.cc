@@ -223,7 +223,10 @@ void AttemptTasks::do_start(const WorkPtr& work) {
     if (!own) desk_.machine_failed(reason);
     return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
   }
+  const bool is_new = given.is_new;
   events_.shepherd_started(work, given);
+  // The one before may have been killed between two attempts.
+  if (is_new) settings_.cgroups.remove_left_over();
 }
 
 void AttemptTasks::note_health(const WorkPtr& work) {
@@ -312,16 +315,6 @@ void AttemptTasks::make_room(const WorkPtr& work) {
   }
 }
 
-void AttemptTasks::remove_cgroups(const AttemptName& name) {
-  // They exist only if the shepherd was killed.
-  AttemptOrder order;
-  settings_.cgroups.set_folders(name, &order);
-  for (const auto& folder :
-       {order.cgroup_unified, order.cgroup_cpu, order.cgroup_memory, order.cgroup_processes})
-    if (!folder.empty() && rmdir(folder.c_str()) != 0 && errno != ENOENT)
-      log(Severity::warning) << folder << " cannot be removed: " << std::strerror(errno);
-}
-
 // After the upload, which it would delay.
 void AttemptTasks::note_disk_use(AttemptWork& work) const {
   constexpr size_t kMostEntries = 10'000;
@@ -368,7 +361,9 @@ void AttemptTasks::empty_trash() {
 
 void AttemptTasks::do_remove(const WorkPtr& work) {
   work->over = true;
-  remove_cgroups(work->assignment->name);
+  std::string error;
+  const bool shepherd_ended = exit_of(*work, files_, &error).has_value();
+  if (!shepherd_ended) settings_.cgroups.remove_left_over();
   try {
     const bool reused =
         !work->outlives_power && desk_.reuse_folder(*work->assignment, work->folder);

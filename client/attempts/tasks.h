@@ -115,7 +115,6 @@ class AttemptTasks {
   void note_eviction(const WorkPtr& work);
   // Reports to the desk, once, whether this machine could start the program.
   void note_health(const WorkPtr& work);
-  void remove_cgroups(const AttemptName& name);
   // How much is in its folder now.
   void note_disk_use(AttemptWork& work) const;
   // Here if it is little, else demoted like a job.

@@ -401,7 +401,7 @@ class MoverTest : public CppUnit::TestFixture {
       work_.stop = true;
     });
     CPPUNIT_ASSERT(pid > 0);
-    settings_.cgroups.remove_left_over({});  // as the next start does
+    settings_.cgroups.remove_left_over();  // as the next start does
     assert_no_cgroups();
   }
 

@@ -30,18 +30,58 @@ bool limit_memory(const char* folder, int64_t bytes) {
   return true;
 }
 
+// The kernel charges, and gives back, so much at a time for each processor.
+constexpr int64_t kChargedAtOnce = 64 * 4096;
+
+// What may be left of another attempt's: besides that, some copies of files and of the kernel's own
+// records, which it frees when they are in the way.
+constexpr int64_t kLeftBytes = 4 << 20;
+constexpr int64_t kLeftPart = 32;  // of the bound: one in so many bytes
+
+// The kernel rounds it down to pages.
+bool is_bound(int64_t found, int64_t bound) { return found <= bound && found > bound - 65536; }
+
+bool is_memory_untouched(const char* folder, int64_t bound) {
+  // Without one it is a very large number.
+  const int64_t limit_v1 = cgroup_number(folder, "memory.limit_in_bytes", "");
+  const bool v1 = limit_v1 > 0;
+  const int64_t used = cgroup_number(folder, v1 ? "memory.usage_in_bytes" : "memory.current", "");
+  if (used > (bound > 0 ? std::min(kLeftBytes, bound / kLeftPart) : kLeftBytes)) return false;
+  const char* const events = v1 ? "memory.oom_control" : "memory.events";
+  if (cgroup_number(folder, events, "oom_kill ") > 0) return false;
+  if (bound == 0) return true;
+  if (!v1)
+    return is_bound(cgroup_number(folder, "memory.max", ""), bound) &&
+           cgroup_number(folder, events, "oom ") == 0;
+  return is_bound(limit_v1, bound) &&
+         cgroup_number(folder, "memory.max_usage_in_bytes", "") + kChargedAtOnce < bound;
+}
+
+bool are_processes_untouched(const char* folder, int64_t bound) {
+  return cgroup_number(folder, "pids.max", "") == bound &&
+         cgroup_number(folder, "pids.peak", "") <= 1 &&
+         cgroup_number(folder, "pids.events", "max ") == 0;
+}
+
 }  // namespace
 
-const char* Bounds::set(const sublet_order& order) {
+const char* Bounds::set(const sublet_order& order, bool new_ones) {
   memory_ = order.cgroup_memory;
   processes_ = order.cgroup_processes;
   const int64_t memory = sublet_memory_limit(&order);
-  if (counts_memory() && memory > 0 && !limit_memory(memory_, memory)) return "cgroup memory";
-  if (counts_memory() && memory > 0) limit_copies(memory);
+  const bool limited = counts_memory() && memory > 0;
+  if (new_ones && limited && !limit_memory(memory_, memory)) return "cgroup memory";
+  if (limited) limit_copies(memory);
   const Digits processes(sublet_process_limit(&order));
-  if (counts_processes() && !write_kernel_file(processes_, "pids.max", processes.text))
+  if (new_ones && counts_processes() && !write_kernel_file(processes_, "pids.max", processes.text))
     return "cgroup processes";
   return nullptr;
+}
+
+bool Bounds::are_untouched(const char* memory, int64_t most_memory, const char* processes,
+                           int64_t most_processes) {
+  return (!*memory || is_memory_untouched(memory, most_memory)) &&
+         (!*processes || are_processes_untouched(processes, most_processes));
 }
 
 void Bounds::limit_copies(int64_t memory) {
@@ -92,7 +132,6 @@ bool Bounds::memory_ran_out() const {
   if (!counts_memory()) return false;
   if (cgroup_number(memory_, "memory.events", "oom_kill ") > 0)
     return cgroup_number(memory_, "memory.events", "oom ") > 0;
-  constexpr int64_t kChargedAtOnce = 64 * 4096;
   return cgroup_number(memory_, "memory.oom_control", "oom_kill ") > 0 &&
          cgroup_number(memory_, "memory.max_usage_in_bytes", "") + kChargedAtOnce >=
              cgroup_number(memory_, "memory.limit_in_bytes", "");

@@ -16,9 +16,13 @@ struct MachineMemory {
 
 class Bounds {
  public:
-  // Sets the order's bounds in its cgroups, which exist (Weight::make). The order must outlive
-  // this. Null, or the step that failed, with errno.
-  const char* set(const sublet_order& order);
+  // Sets the order's bounds in its cgroups (Cgroups::prepare); if these are not `new_ones`, they
+  // have them already. The order must outlive this. Null, or the step that failed, with errno.
+  const char* set(const sublet_order& order, bool new_ones);
+  // Whether these cgroups, "": none, still have these bounds (0 for memory: none), and nothing that
+  // was used or refused there would count for another attempt with the same.
+  static bool are_untouched(const char* memory, int64_t most_memory, const char* processes,
+                            int64_t most_processes);
   // The kernel's copies of the files that a job reads and writes may fill its bound as long as the
   // machine has unused memory, but must not evict those of the owner's programs. With v1 the
   // kernel takes them from jobs first when the machine runs short. With v2 an attempt gives copies

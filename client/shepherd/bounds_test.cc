@@ -21,7 +21,7 @@ class Cgroup {
     for (const auto& [name, text] : files) write(name, text);
     order_->cgroup_memory = order_->cgroup_processes = folder_.path().c_str();
     order_->slot_memory = 50'000'000;
-    bounds_.set(*order_);
+    bounds_.set(*order_, true);
   }
   void write(const std::string& name, const std::string& text) {
     system_files().write_atomic(folder_ / name, text);
@@ -47,6 +47,7 @@ class BoundsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(room_for_copies_of_files);
   CPPUNIT_TEST(what_is_used);
   CPPUNIT_TEST(without_a_cgroup);
+  CPPUNIT_TEST(what_does_not_count_for_another);
   CPPUNIT_TEST_SUITE_END();
 
   static bool ran_out(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -81,13 +82,13 @@ class BoundsTest : public CppUnit::TestFixture {
 
   void what_is_set() {
     Cgroup unified({{"memory.max", "max"}, {"memory.swap.max", "max"}, {"pids.max", "max"}});
-    CPPUNIT_ASSERT(unified.bounds().set(unified.order()) == nullptr);
+    CPPUNIT_ASSERT(unified.bounds().set(unified.order(), true) == nullptr);
     CPPUNIT_ASSERT_EQUAL(std::string("50000000"), unified.read("memory.max"));
     CPPUNIT_ASSERT(unified.read("memory.swap.max").starts_with("0"));
     CPPUNIT_ASSERT_EQUAL(std::string("512"), unified.read("pids.max"));
     unified.order().limit_processes = 7;
     unified.order().limit_memory = 60'000'000;
-    CPPUNIT_ASSERT(unified.bounds().set(unified.order()) == nullptr);
+    CPPUNIT_ASSERT(unified.bounds().set(unified.order(), true) == nullptr);
     CPPUNIT_ASSERT_EQUAL(std::string("60000000"), unified.read("memory.max"));
     CPPUNIT_ASSERT(unified.read("pids.max").starts_with("7"));
 
@@ -104,10 +105,10 @@ class BoundsTest : public CppUnit::TestFixture {
 
     Cgroup none({});
     CPPUNIT_ASSERT_EQUAL(std::string("cgroup memory"),
-                         std::string(none.bounds().set(none.order())));
+                         std::string(none.bounds().set(none.order(), true)));
     none.write("memory.limit_in_bytes", "");
     CPPUNIT_ASSERT_EQUAL(std::string("cgroup processes"),
-                         std::string(none.bounds().set(none.order())));
+                         std::string(none.bounds().set(none.order(), true)));
   }
 
   // An eighth of its bound, beside what it has otherwise, and half of what is unused beyond 1 GiB.
@@ -116,7 +117,7 @@ class BoundsTest : public CppUnit::TestFixture {
     const auto high = [&] { return std::stoll(cgroup.read("memory.high")) >> 20; };
     CPPUNIT_ASSERT_EQUAL(64ll, high());  // of 50 MB, but 64 MiB at least
     cgroup.order().limit_memory = int64_t{8} << 30;
-    CPPUNIT_ASSERT(cgroup.bounds().set(cgroup.order()) == nullptr);
+    CPPUNIT_ASSERT(cgroup.bounds().set(cgroup.order(), true) == nullptr);
     CPPUNIT_ASSERT_EQUAL(1024ll, high());
     // Returns whether it grows.
     const auto room = [&](int64_t mib, int64_t copies_mib, int64_t unused_mib) {
@@ -180,10 +181,50 @@ class BoundsTest : public CppUnit::TestFixture {
     const auto order = std::make_unique<sublet_order>();
     order->cgroup_memory = order->cgroup_processes = "";
     Bounds bounds;
-    CPPUNIT_ASSERT(bounds.set(*order) == nullptr);
+    CPPUNIT_ASSERT(bounds.set(*order, true) == nullptr);
     CPPUNIT_ASSERT(!bounds.counts_memory() && !bounds.counts_processes());
     CPPUNIT_ASSERT(!bounds.memory_ran_out() && !bounds.processes_ran_out());
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, bounds.memory_used() + bounds.most_processes());
+  }
+
+  static bool is_untouched(const std::vector<std::pair<std::string, std::string>>& files,
+                           const std::string& name, const std::string& text) {
+    const TemporaryFolder folder;
+    for (const auto& [one, content] : files) system_files().write_atomic(folder / one, content);
+    system_files().write_atomic(folder / name, text);
+    return Bounds::are_untouched(folder.path().c_str(), 50'000'000, folder.path().c_str(), 512);
+  }
+
+  void what_does_not_count_for_another() {
+    const std::vector<std::pair<std::string, std::string>> unified = {
+        {"memory.current", "540672\n"},
+        {"memory.max", "49999872\n"},
+        {"memory.events", events("0", "0")},
+        {"pids.max", "512\n"},
+        {"pids.peak", "1\n"},
+        {"pids.events", "max 0\n"}};
+    CPPUNIT_ASSERT(is_untouched(unified, "memory.stat", ""));
+    CPPUNIT_ASSERT(is_untouched(unified, "memory.current", "0\n"));
+    CPPUNIT_ASSERT(!is_untouched(unified, "memory.current", "1600000\n"));
+    CPPUNIT_ASSERT(!is_untouched(unified, "memory.max", "max\n"));
+    CPPUNIT_ASSERT(!is_untouched(unified, "memory.events", events("1", "0")));
+    CPPUNIT_ASSERT(!is_untouched(unified, "memory.events", events("0", "1")));
+    CPPUNIT_ASSERT(!is_untouched(unified, "pids.max", "max\n"));
+    CPPUNIT_ASSERT(!is_untouched(unified, "pids.peak", "2\n"));
+    CPPUNIT_ASSERT(!is_untouched(unified, "pids.events", "max 1\n"));
+    const std::vector<std::pair<std::string, std::string>> older = {
+        {"memory.usage_in_bytes", "540672\n"},
+        {"memory.limit_in_bytes", "49999872\n"},
+        {"memory.max_usage_in_bytes", "9000000\n"},
+        {"memory.oom_control", control("0")},
+        {"pids.max", "512\n"},
+        {"pids.events", "max 0\n"}};
+    CPPUNIT_ASSERT(is_untouched(older, "memory.stat", ""));
+    CPPUNIT_ASSERT(!is_untouched(older, "memory.usage_in_bytes", "1600000\n"));
+    CPPUNIT_ASSERT(!is_untouched(older, "memory.limit_in_bytes", "9223372036854771712\n"));
+    CPPUNIT_ASSERT(!is_untouched(older, "memory.max_usage_in_bytes", "49900000\n"));
+    CPPUNIT_ASSERT(!is_untouched(older, "memory.oom_control", control("1")));
+    CPPUNIT_ASSERT(Bounds::are_untouched("", 0, "", 512));
   }
 };
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "attempt/disk_priority.h"
+#include "client/shepherd/cgroups.h"
 #include "client/shepherd/weight.h"
 
 namespace sublet::shepherd {
@@ -22,12 +23,14 @@ AttemptProcesses processes;
 
 // Its weight is like that of a job with this order. It ends with its keeper, or it would still
 // write to files that others write to after it.
-[[noreturn]] void become(char* const* command, const Weight& weight, pid_t keeper) {
+[[noreturn]] void become(char* const* command, const Cgroups& cgroups, const Weight& weight,
+                         pid_t keeper) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != keeper) _exit(1);
   set_disk_priority(0, DiskPriority::kIdle);
   // Without one of its own, its session's weight would be this process's, too.
   setsid();
-  if (const char* failed = weight.join()) perror(failed);
+  if (const char* failed = cgroups.join()) perror(failed);
+  if (!weight.demote_self()) perror("cgroup weight");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -56,7 +59,7 @@ int wait_for(pid_t pid, const sigset_t& awaited, Weight& weight) {
 }  // namespace
 
 int run_demoted(const char* cgroup_unified, const char* cgroup_cpu, char* const* command) {
-  order.cgroup_memory = order.cgroup_processes = "";
+  order.cgroup_memory = order.cgroup_processes = order.server = "";
   order.cgroup_unified = cgroup_unified;
   order.cgroup_cpu = cgroup_cpu;
   sigset_t awaited;
@@ -64,19 +67,22 @@ int run_demoted(const char* cgroup_unified, const char* cgroup_cpu, char* const*
   sigaddset(&awaited, SIGTERM);
   sigaddset(&awaited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
+  Cgroups cgroups(-1);
   Weight weight;
-  const char* failed = weight.make(order);
-  if (!failed && !processes.open(cgroup_unified)) failed = "/proc";
+  const char* failed = cgroups.prepare(&order);
+  if (!failed && !processes.open(order.cgroup_unified)) failed = "/proc";
+  if (!failed) failed = weight.open(order, processes);
   if (failed) {
     perror(failed);
+    cgroups.remove();
     return 1;
   }
   const pid_t keeper = getpid();
-  const pid_t pid = weight.fork();
-  if (pid == 0) become(command, weight, keeper);
+  const pid_t pid = cgroups.fork();
+  if (pid == 0) become(command, cgroups, weight, keeper);
   processes.set({.session = pid});
   const int status = pid > 0 ? wait_for(pid, awaited, weight) : 1;
-  weight.remove();
+  cgroups.remove();
   return status;
 }
 

@@ -85,7 +85,7 @@ void Shepherd::fill_usage(sublet_exit* end) {
   end->cpu_system_us = micros(usage_.ru_stime);
   end->memory_peak = std::max<int64_t>(peak_.memory_bytes, usage_.ru_maxrss * 1024);
   end->processes_peak = std::max(peak_.threads, bounds_.most_processes());
-  end->network_bytes = order_.no_network ? 0 : traffic_.bytes();
+  end->network_bytes = order_.no_network ? 0 : slot_.cgroups().traffic();
   end->switches_voluntary = usage_.ru_nvcsw;
   end->switches_forced = usage_.ru_nivcsw;
   end->started_ns = machine_.started_ns();
@@ -144,12 +144,16 @@ bool Shepherd::write_exit(const sublet_exit& end) {
 int Shepherd::conclude(const sublet_exit& end) {
   slot_.stop_listening();
   const bool written = write_exit(end);
+  bool told = false;
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);
-    if (!send_frame(slot_.monitor(), ended)) slot_.lose_monitor();
+    told = send_frame(slot_.monitor(), ended);
+    if (!told) slot_.lose_monitor();
   }
-  weight_.remove();
+  const bool by_itself = end.outcome == SUBLET_OUTCOME_EXITED && !end.asked && !end.killed &&
+                         end.reason == SUBLET_LEAVE_NONE;
+  slot_.cgroups().leave(told && by_itself);
   return written ? kDone : kNoRecord;
 }
 

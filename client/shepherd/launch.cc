@@ -149,8 +149,8 @@ struct Inside {
 };
 
 // Returns null, or the step that failed.
-const char* prepare(const sublet_order& order, const Weight& weight, int output, int errors,
-                    Inside& inside) {
+const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Weight& weight,
+                    int output, int errors, Inside& inside) {
   if (setsid() < 0) return "session";
   reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
@@ -166,7 +166,9 @@ const char* prepare(const sublet_order& order, const Weight& weight, int output,
   if (order.no_network && !(order.walls && start_loopback())) return "network";
   umask(static_cast<mode_t>(order.umask));
   // As late as possible: from here on this process gets almost no CPU time.
-  if (const char* failed = weight.join()) return failed;
+  if (const char* failed = cgroups.join()) return failed;
+  // Not before: a process with almost no weight should not hold the kernel's lock for all cgroups.
+  if (!weight.demote_self()) return "cgroup weight";
   if (order.walls)
     if (const char* failed = inside.hide_cgroups(order)) return failed;
   if (!leave_keyring()) return "keyring";
@@ -228,10 +230,11 @@ void copy_place(const char* from, char (&place)[kSize]) {
   strncpy(place, from, kSize - 1);
 }
 
-[[noreturn]] void be_the_child(const sublet_order& order, const Weight& weight, Inside inside,
-                               int output, int errors, int socket) {
+[[noreturn]] void be_the_child(const sublet_order& order, const Cgroups& cgroups,
+                               const Weight& weight, Inside inside, int output, int errors,
+                               int socket) {
   LaunchFailure failure = {};
-  const char* step = prepare(order, weight, output, errors, inside);
+  const char* step = prepare(order, cgroups, weight, output, errors, inside);
   failure.error = errno;
   if (step && strcmp(step, "walls") == 0) copy_place(inside.place(), failure.place);
   if (!step) {
@@ -265,8 +268,8 @@ Started refused(const char* step, pid_t init = 0) {
 }  // namespace
 
 // In the starter, whose children become those of the shepherd.
-Started Launch::start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
-                      int told) {
+Started Launch::start(const sublet_order& order, Cgroups& cgroups, const Weight& weight, int output,
+                      int errors, int socket, int told) {
   Started started = {};
   Walls walls;
   if (order.walls && !enter_new_namespaces(order.no_network)) return refused("namespaces");
@@ -282,24 +285,24 @@ Started Launch::start(const sublet_order& order, Weight& weight, int output, int
   if (started.init < 0) return refused("fork");
   if (order.walls && started.init == 0) be_init(socket, &walls, sizeof walls);
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-  started.pid = weight.fork_sibling();
+  started.pid = cgroups.fork_sibling();
   if (started.pid < 0) return refused("fork", started.init);
   if (started.pid > 0) return started;
   close(told);
-  be_the_child(order, weight, {&walls, nullptr}, output, errors, socket);
+  be_the_child(order, cgroups, weight, {&walls, nullptr}, output, errors, socket);
 }
 
 // Only the children of whoever makes a namespace of processes are in it. So that the shepherd may
 // have such children and stay outside itself, the starter makes it.
-const char* Launch::fork_apart(const sublet_order& order, Weight& weight, int output, int errors,
-                               int socket) {
+const char* Launch::fork_apart(const sublet_order& order, Cgroups& cgroups, const Weight& weight,
+                               int output, int errors, int socket) {
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) return "fork";
   const pid_t starter = ::fork();
   Started started = {};
   if (starter == 0) {
     close(socket_);  // the shepherd's end
-    started = start(order, weight, output, errors, socket, told[1]);
+    started = start(order, cgroups, weight, output, errors, socket, told[1]);
     _exit(write(told[1], &started, sizeof started) == sizeof started ? 0 : 1);
   }
   if (starter < 0) return "fork";
@@ -316,24 +319,24 @@ const char* Launch::fork_apart(const sublet_order& order, Weight& weight, int ou
   return started.failed;
 }
 
-const char* Launch::fork(const sublet_order& order, Weight& weight, Room* room, int output,
-                         int errors) {
+const char* Launch::fork(const sublet_order& order, Cgroups& cgroups, const Weight& weight,
+                         Room* room, int output, int errors) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return "fork";
   socket_ = ends[0];
   room_ = room;
   if (!room) {
-    const char* const failed = fork_apart(order, weight, output, errors, ends[1]);
+    const char* const failed = fork_apart(order, cgroups, weight, output, errors, ends[1]);
     const int error = errno;
     close(ends[1]);
     errno = error;
     return failed;
   }
   init_ = room->init();
-  pid_ = room->fork(weight);
+  pid_ = room->fork(cgroups);
   if (pid_ == 0) {
     close(ends[0]);
-    be_the_child(order, weight, {nullptr, room}, output, errors, ends[1]);
+    be_the_child(order, cgroups, weight, {nullptr, room}, output, errors, ends[1]);
   }
   close(ends[1]);
   return pid_ > 0 ? nullptr : "fork";

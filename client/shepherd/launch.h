@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "attempt/format.h"
+#include "client/shepherd/cgroups.h"
 #include "client/shepherd/walls/init.h"
 #include "client/shepherd/walls/room.h"
 #include "client/shepherd/weight.h"
@@ -33,9 +34,11 @@ struct Started {
 class Launch {
  public:
   // Creates the process, which prepares itself and waits for go(). `output` and
-  // `errors` become its stdout and stderr. `room`: its namespaces, prepared for this order; null:
-  // it gets its own, as far as the order wants walls. Null, or the step that failed, with errno.
-  const char* fork(const sublet_order& order, Weight& weight, Room* room, int output, int errors);
+  // `errors` become its stdout and stderr, in these cgroups. `room`: its namespaces, prepared for
+  // this order; null: it gets its own, as far as the order wants walls. Null, or the step that
+  // failed, with errno.
+  const char* fork(const sublet_order& order, Cgroups& cgroups, const Weight& weight, Room* room,
+                   int output, int errors);
   // Where fork() failed: a folder or device, "": none.
   const char* place() const { return place_; }
   // Lets it execute the program.
@@ -59,10 +62,10 @@ class Launch {
   bool read_failure(LaunchFailure* failure);
 
  private:
-  Started start(const sublet_order& order, Weight& weight, int output, int errors, int socket,
-                int told);
-  const char* fork_apart(const sublet_order& order, Weight& weight, int output, int errors,
-                         int socket);
+  Started start(const sublet_order& order, Cgroups& cgroups, const Weight& weight, int output,
+                int errors, int socket, int told);
+  const char* fork_apart(const sublet_order& order, Cgroups& cgroups, const Weight& weight,
+                         int output, int errors, int socket);
   void signal_init(int signal) const {
     if (init_ > 0) kill(init_, signal);
   }

@@ -42,12 +42,17 @@ class LaunchTest : public CppUnit::TestFixture {
     order->program = "/bin/true";
     order->work = "/no/such/folder";
     order->cgroup_unified = order->cgroup_cpu = order->cgroup_memory = "";
-    order->cgroup_processes = "";
+    order->cgroup_processes = order->server = "";
     UniqueFd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+    Cgroups cgroups(-1);
+    CPPUNIT_ASSERT(cgroups.prepare(order.get()) == nullptr);
+    AttemptProcesses processes;
+    CPPUNIT_ASSERT(processes.open(""));
     Weight weight;
-    CPPUNIT_ASSERT(weight.make(*order) == nullptr);
+    CPPUNIT_ASSERT(weight.open(*order, processes) == nullptr);
     Launch launch;
-    CPPUNIT_ASSERT(launch.fork(*order, weight, nullptr, null.get(), null.get()) == nullptr);
+    CPPUNIT_ASSERT(launch.fork(*order, cgroups, weight, nullptr, null.get(), null.get()) ==
+                   nullptr);
     launch.go();  // long before the child would read it
     CPPUNIT_ASSERT_EQUAL(launch.pid(), waitpid(launch.pid(), nullptr, 0));
     LaunchFailure failure = {};

@@ -11,7 +11,6 @@
 
 #include "attempt/format.h"
 #include "attempt/processes.h"
-#include "attempt/traffic.h"
 #include "checkpoint-api/sublet_status.h"
 #include "client/shepherd/bounds.h"
 #include "client/shepherd/launch.h"
@@ -99,7 +98,6 @@ class Shepherd {
   AttemptProcesses processes_;
   Weight weight_;
   Bounds bounds_;
-  Traffic traffic_;
   Output output_;
   Launch launch_;
   TemporaryFolders temporary_folders_;

@@ -15,6 +15,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <initializer_list>
 #include <new>
 
 #include "attempt/disk_priority.h"
@@ -50,7 +51,7 @@ const char* Slot::prepare() {
       !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
     return "signals";
   lose_monitor();
-  if (!reserve(kListener) || !room_.reserve()) return "namespaces";
+  if (!reserve(kListener) || !room_.reserve() || !cgroups_.reserve()) return "descriptors";
   const int size = snprintf(kept_, sizeof kept_, "%s/" SUBLET_SLOTS_FOLDER "/%d", state_folder_,
                             static_cast<int>(getpid()));
   errno = ENAMETOOLONG;
@@ -144,6 +145,7 @@ int Slot::run(const char* state_folder) {
   int status = Shepherd::kDone;
   for (wait(); !stopped_; wait()) status = run_next();
   room_.remove(kept_);
+  cgroups_.remove();
   if (listens_) unlink(kept_control_);
   return status;
 }

@@ -1,10 +1,11 @@
 // What a shepherd keeps from one attempt to the next: the link to its client, the connection to
-// the monitor, signals and a timer; and the loop that runs the attempts, one at a time. One
-// thread.
+// the monitor, signals and a timer, namespaces and cgroups; and the loop that runs the attempts,
+// one at a time. One thread.
 #ifndef SUBLET_CLIENT_SHEPHERD_SLOT_H_
 #define SUBLET_CLIENT_SHEPHERD_SLOT_H_
 
 #include "attempt/format.h"
+#include "client/shepherd/cgroups.h"
 #include "client/shepherd/links.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/room.h"
@@ -29,6 +30,7 @@ class Slot {
   bool meet_monitor(const char* path, const sublet_frame& hello);
   void lose_monitor();
   Room& room() { return room_; }
+  Cgroups& cgroups() { return cgroups_; }
   // Where the folder of the room's temporary files is between two attempts.
   const char* kept() const { return kept_; }
   // Listens on `control` in the attempt's folder. False with errno.
@@ -48,7 +50,8 @@ class Slot {
     kMonitor,
     kListener,
     kRoom,
-    kFirstOfAttempt = kRoom + Room::kDescriptors
+    kCgroups = kRoom + Room::kDescriptors,
+    kFirstOfAttempt = kCgroups + Cgroups::kDescriptors
   };
 
   // Null, or what failed, with errno.
@@ -61,6 +64,7 @@ class Slot {
   char kept_[SUBLET_PATH_MAX_BYTES + 1] = {};
   BootId boot_id_;
   Room room_{kRoom};
+  Cgroups cgroups_{kCgroups};
   bool connected_ = false;
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;

@@ -81,12 +81,9 @@ const char* Shepherd::make_status_page() {
 // Before the first process of the job: only sockets made from then on count. False with errno: it
 // could do what it may not.
 bool Shepherd::watch_traffic() {
-  if (order_.no_network) return true;
-  const TrafficTerms terms = {static_cast<uint64_t>(order_.bandwidth), order_.only_server != 0,
-                              order_.server};
-  errno = ENOTSUP;
-  const bool watched = *order_.cgroup_unified && traffic_.start(order_.cgroup_unified, terms);
-  return watched || (order_.bandwidth == 0 && !order_.only_server);
+  Cgroups& cgroups = slot_.cgroups();
+  if (order_.no_network || !cgroups.are_new()) return true;
+  return cgroups.watch_traffic(order_) || (order_.bandwidth == 0 && !order_.only_server);
 }
 
 const char* Shepherd::prepare() {
@@ -100,12 +97,12 @@ const char* Shepherd::prepare() {
   if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
-  if (const char* failed = weight_.make(order_)) return failed;
-  if (const char* failed = bounds_.set(order_)) return failed;
+  if (const char* failed = slot_.cgroups().prepare(&order_)) return failed;
+  if (const char* failed = bounds_.set(order_, slot_.cgroups().are_new())) return failed;
   if (!watch_traffic()) return "traffic";
   reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (!processes_.open(order_.cgroup_unified)) return "proc";
-  return nullptr;
+  return weight_.open(order_, processes_);
 }
 
 const char* Shepherd::write_record() {
@@ -121,6 +118,7 @@ const char* Shepherd::write_record() {
   record.cgroup_unified = order_.cgroup_unified;
   record.cgroup_cpu = order_.cgroup_cpu;
   record.cgroup_memory = order_.cgroup_memory;
+  record.cpu_before_us = processes_.cpu_before_us();
   record.started_ns = boot_now();
   size_t size = sublet_format_print(&sublet_record_format, &record, out_, sizeof out_);
   errno = EFBIG;
@@ -135,8 +133,8 @@ const char* Shepherd::start_process() {
   if (!slot_.meet_monitor(order_.monitor, hello)) return "monitor";
   if (!order_.walls) temporary_folders_.note();
   Room* const room = slot_.room().prepare(order_, slot_.kept()) ? &slot_.room() : nullptr;
-  if (const char* failed =
-          launch_.fork(order_, weight_, room, output_.job_end(0), output_.job_end(1))) {
+  if (const char* failed = launch_.fork(order_, slot_.cgroups(), weight_, room, output_.job_end(0),
+                                        output_.job_end(1))) {
     memcpy(failure_.place, launch_.place(), sizeof failure_.place);
     return failed;
   }

@@ -138,7 +138,7 @@ Rig::~Rig() {
     kill_process(slot, SIGKILL);
     waitpid(slot.pid, nullptr, 0);
   }
-  cgroups_.remove_left_over({});
+  cgroups_.remove_left_over();
   cgroups_.release_controllers();
   system_files().remove_tree(base_);
 }

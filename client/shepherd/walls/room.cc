@@ -193,9 +193,9 @@ bool Room::can_be_entered() const {
   return visitor > 0 && status == 0;
 }
 
-pid_t Room::fork(Weight& weight) const {
+pid_t Room::fork(Cgroups& cgroups) const {
   if (setns(first_ + kProcesses, CLONE_NEWPID) != 0) return -1;
-  const pid_t child = weight.fork();
+  const pid_t child = cgroups.fork();
   if (child == 0) return 0;
   const int error = errno;
   // Helpers of this process are to be outside.

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #include "attempt/format.h"
+#include "client/shepherd/cgroups.h"
 #include "client/shepherd/walls/places.h"
-#include "client/shepherd/weight.h"
 
 namespace sublet::shepherd {
 
@@ -29,8 +29,8 @@ class Room {
   // new one. False: the attempt needs namespaces of its own. `kept`: where the folder of its
   // temporary files is while it is empty.
   bool prepare(const sublet_order& order, const char* kept);
-  // Like Weight::fork(), but the child is to call enter() before it becomes the job.
-  pid_t fork(Weight& weight) const;
+  // Like Cgroups::fork(), but the child is to call enter() before it becomes the job.
+  pid_t fork(Cgroups& cgroups) const;
   // In the child: the namespaces, and the attempt's folder in them. Null, or the step that failed,
   // with errno.
   const char* enter() const;

@@ -1,0 +1,220 @@
+#include "client/shepherd/cgroups.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attempt/traffic.h"
+#include "base/proc_text.h"
+#include "client/shepherd/bounds.h"
+#include "client/shepherd/system.h"
+
+namespace sublet::shepherd {
+namespace {
+
+constexpr int kTries = 100;
+
+void pause_1ms() {
+  const struct timespec pause = {0, 1'000'000};
+  nanosleep(&pause, nullptr);
+}
+
+// Who removes left ones takes the lock, too: who has it and finds the folder still there keeps it.
+// One left by an attempt of this name that was never started can be used.
+int make_locked(const char* path) {
+  for (int i = 0; i < kTries; ++i) {
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) return -1;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool locked = folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0;
+    if (locked && mkdir(path, 0755) != 0 && errno == EEXIST) return folder;
+    if (folder >= 0) close(folder);
+    if (!locked) pause_1ms();
+  }
+  errno = EWOULDBLOCK;
+  return -1;
+}
+
+void remove_folder(const char* path) {
+  // A process that was just reaped may still be leaving the cgroup.
+  for (int i = 0; i < kTries && rmdir(path) != 0 && errno == EBUSY; ++i) pause_1ms();
+}
+
+bool is_in_same_folder(const char* one, const char* other) {
+  const char* const end = strrchr(one, '/');
+  const char* const end_of_other = strrchr(other, '/');
+  if (!end || !end_of_other) return end == end_of_other;
+  const ptrdiff_t size = end - one;
+  return size == end_of_other - other && strncmp(one, other, static_cast<size_t>(size)) == 0;
+}
+
+bool has_no_folder(int folder) {
+  struct stat about;
+  return fstat(folder, &about) == 0 && about.st_nlink == 2;
+}
+
+bool is_empty_and_thawed(int folder) {
+  const int events = openat(folder, "cgroup.events", O_RDONLY | O_CLOEXEC);
+  char text[256];
+  const ssize_t count = events < 0 ? -1 : read(events, text, sizeof text - 1);
+  if (events >= 0) close(events);
+  text[count > 0 ? count : 0] = 0;
+  return number_after(text, "populated ") == 0 && number_after(text, "frozen ") == 0;
+}
+
+}  // namespace
+
+bool Cgroups::reserve() const {
+  for (int i = 0; i < kDescriptors; ++i)
+    if (!shepherd::reserve(first_ + i)) return false;
+  return true;
+}
+
+bool Cgroups::hold(int number, int descriptor) {
+  if (first_ < 0)
+    held_[number] = descriptor;
+  else if (place(descriptor, first_ + number))
+    held_[number] = first_ + number;
+  return held_[number] >= 0;
+}
+
+void Cgroups::release(int number) {
+  if (held_[number] < 0) return;
+  if (first_ < 0)
+    close(held_[number]);
+  else
+    shepherd::reserve(held_[number]);
+  held_[number] = -1;
+}
+
+void Cgroups::note_terms(const sublet_order& order) {
+  char* at = text_;
+  const auto note = [&at](const char* text) {
+    const char* const noted = at;
+    at = stpcpy(at, text) + 1;
+    return noted;
+  };
+  terms_.folders[kUnified] = note(order.cgroup_unified);
+  terms_.folders[kMemory] = note(order.cgroup_memory);
+  terms_.folders[kProcesses] = note(order.cgroup_processes);
+  terms_.folders[kCpu] = note(order.cgroup_cpu);
+  terms_.server = note(order.server);
+  terms_.memory = sublet_memory_limit(&order);
+  terms_.processes = sublet_process_limit(&order);
+  terms_.bandwidth = order.bandwidth;
+  terms_.no_network = order.no_network != 0;
+  terms_.only_server = order.only_server != 0;
+}
+
+void Cgroups::name(sublet_order* order) {
+  order->cgroup_unified = terms_.folders[kUnified];
+  order->cgroup_memory = terms_.folders[kMemory];
+  order->cgroup_processes = terms_.folders[kProcesses];
+  order->cgroup_cpu = terms_.folders[kCpu];
+}
+
+const char* Cgroups::make(int folder, const char* path) {
+  if (!hold(folder, make_locked(path))) return "cgroup";
+  // Moving the only thread of a process ("tasks") avoids the stall described at fork().
+  int members = open_kernel_file(path, folder == kUnified ? "cgroup.procs" : "tasks", O_WRONLY);
+  if (members < 0 && errno == ENOENT)  // it is in the unified hierarchy, too
+    members = open_kernel_file(path, "cgroup.procs", O_WRONLY);
+  return hold(kMembers + folder, members) ? nullptr : "cgroup";
+}
+
+const char* Cgroups::prepare(sublet_order* order) {
+  new_ = !(kept_ && fits(*order) && are_empty());
+  kept_ = false;
+  if (new_) {
+    remove();
+    note_terms(*order);
+    for (int i = 0; i < kFolders; ++i) {
+      const char* const path = terms_.folders[i];
+      bool made = *path == 0;
+      for (int j = 0; j < i; ++j) made |= strcmp(path, terms_.folders[j]) == 0;
+      const char* const failed = made ? nullptr : make(i, path);
+      if (failed) return failed;
+    }
+  }
+  name(order);
+  return nullptr;
+}
+
+bool Cgroups::fits(const sublet_order& order) const {
+  return is_in_same_folder(terms_.folders[kUnified], order.cgroup_unified) &&
+         is_in_same_folder(terms_.folders[kMemory], order.cgroup_memory) &&
+         is_in_same_folder(terms_.folders[kProcesses], order.cgroup_processes) &&
+         is_in_same_folder(terms_.folders[kCpu], order.cgroup_cpu) &&
+         strcmp(terms_.server, order.server) == 0 && terms_.memory == sublet_memory_limit(&order) &&
+         terms_.processes == sublet_process_limit(&order) && terms_.bandwidth == order.bandwidth &&
+         terms_.no_network == (order.no_network != 0) &&
+         terms_.only_server == (order.only_server != 0);
+}
+
+bool Cgroups::are_untouched() const {
+  return held_[kUnified] >= 0 && (held_[kCounts] < 0 || traffic() == 0) &&
+         Bounds::are_untouched(terms_.folders[kMemory], terms_.memory, terms_.folders[kProcesses],
+                               terms_.processes);
+}
+
+bool Cgroups::are_empty() const {
+  for (int i = 0; i < kFolders; ++i)
+    if (held_[i] >= 0 && !has_no_folder(held_[i])) return false;
+  return is_empty_and_thawed(held_[kUnified]);
+}
+
+bool Cgroups::watch_traffic(const sublet_order& order) {
+  const TrafficTerms terms = {static_cast<uint64_t>(order.bandwidth), order.only_server != 0,
+                              order.server};
+  errno = ENOTSUP;
+  return held_[kUnified] >= 0 &&
+         hold(kCounts, sublet::watch_traffic(terms_.folders[kUnified], terms).release());
+}
+
+int64_t Cgroups::traffic() const { return held_[kCounts] < 0 ? -1 : traffic_in(held_[kCounts]); }
+
+pid_t Cgroups::fork_sibling() { return create(CLONE_PARENT); }
+
+pid_t Cgroups::create(uint64_t flags) {
+  const auto elsewhere = [=] { return flags == 0 ? ::fork() : shepherd::fork_sibling(); };
+  if (held_[kUnified] < 0) return elsewhere();
+  struct clone_args how = {};
+  how.flags = CLONE_INTO_CGROUP | flags;
+  how.exit_signal = flags == 0 ? SIGCHLD : 0;  // else that of this process
+  how.cgroup = static_cast<uint64_t>(held_[kUnified]);
+  born_there_ = true;
+  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &how, sizeof how));
+  if (pid >= 0) return pid;
+  // An old kernel, or a container that forbids the call.
+  born_there_ = false;
+  return elsewhere();
+}
+
+const char* Cgroups::join() const {
+  for (int i = 0; i < kFolders; ++i) {
+    const int members = held_[kMembers + i];
+    const bool is_in = members < 0 || (i == kUnified && born_there_);
+    if (!is_in && write(members, "0", 1) != 1) return "cgroup";
+  }
+  return nullptr;
+}
+
+void Cgroups::leave(bool kept) {
+  kept_ = kept && are_untouched();
+  if (!kept_) remove();
+}
+
+void Cgroups::remove() {
+  kept_ = false;
+  for (int i = 0; i < kFolders; ++i)
+    if (held_[i] >= 0) remove_folder(terms_.folders[i]);
+  for (int i = 0; i < kDescriptors; ++i) release(i);
+}
+
+}  // namespace sublet::shepherd
