@@ -231,6 +231,7 @@ struct Changes {
   // of their records, and of the descriptions and batches that they refer to. A description
   // or a batch goes with the last of its jobs.
   struct MovedJobs {
+    std::string month;  // of the file: "2026-01"
     std::vector<JobId> jobs;
     std::vector<JobId> specs;  // SpecRow::first_job
     std::vector<BatchId> batches;

@@ -25,12 +25,11 @@ void JobHistory::move_old() {
   pipeline_.perform([&](Turn& turn) { now = turn.now(); });
   if (now < next_pass_) return;
   for (int i = 0; i < kSlicesPerRound; ++i) {
-    const FinishedJobs finished = archive_.finished_jobs(after_, now - keep_, kJobsPerSlice);
-    if (!finished.moved.jobs.empty() && copied(finished)) {
+    const Changes::MovedJobs finished = archive_.finished_jobs(after_, now - keep_, kJobsPerSlice);
+    if (!finished.jobs.empty() && copied(finished)) {
       crash_point("moved");
-      archive_.while_moving([&] {
-        pipeline_.perform([&](Turn& turn) { turn.changes().moved_jobs = finished.moved; });
-      });
+      archive_.while_moving(
+          [&] { pipeline_.perform([&](Turn& turn) { turn.changes().moved_jobs = finished; }); });
     }
     if (after_ != 0) continue;
     next_pass_ = now + std::min(keep_ / kPauses, kLongestPause);
@@ -38,7 +37,7 @@ void JobHistory::move_old() {
   }
 }
 
-bool JobHistory::copied(const FinishedJobs& finished) {
+bool JobHistory::copied(const Changes::MovedJobs& finished) {
   try {
     archive_.copy_to_file(finished);
     complained_.erase(finished.month);

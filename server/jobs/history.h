@@ -30,7 +30,7 @@ class JobHistory {
 
  private:
   // False: the file could not be written; its rows must stay.
-  bool copied(const FinishedJobs& finished);
+  bool copied(const Changes::MovedJobs& finished);
 
   const Micros keep_;
   Archive& archive_;

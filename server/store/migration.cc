@@ -98,6 +98,8 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table jobs add column program bigint not null default 0",
           "alter table pool add column indices_due bigint not null default 0",
       },
+      // 14: the numbers of jobs, which the store counts when it opens the database.
+      {},
   };
   return kSteps;
 }

@@ -30,6 +30,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_10_is_lost);
   CPPUNIT_TEST(nothing_of_layout_11_is_lost);
   CPPUNIT_TEST(nothing_of_layout_12_is_lost);
+  CPPUNIT_TEST(jobs_of_layout_13_are_counted);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -220,6 +221,16 @@ class MigrationTest : public CppUnit::TestFixture {
                          rows(path(), "select charged_until from attempts where state <> 5"));
     CPPUNIT_ASSERT_EQUAL(0.0, snapshot.machines.at(0).speed);
     CPPUNIT_ASSERT(snapshot.programs.empty());
+  }
+
+  void jobs_of_layout_13_are_counted() {
+    make(13);
+    SqlStore store(path());
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("0||1|109|\n0||3|1|\n0||4|1|\n0||5|1|\n0||7|10|\n0|root|1|109|\n"
+                    "0|root|3|1|\n0|root|4|1|\n0|root|5|1|\n0|root|7|10|\n3|root|1|109|\n"
+                    "3|root|4|1|\n3|root|7|10|\n"),
+        rows(path(), "select batch, user_name, state, jobs from job_counts"));
   }
 
   void nothing_of_layout_9_is_lost() {

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/commit/store.h"
+#include "server/store/archive/finished.h"
+#include "server/store/job_counts.h"
 #include "server/store/replacement.h"
 #include "server/store/rows.h"
 #include "server/store/set_aside.h"
@@ -160,7 +162,7 @@ void restore_pool(soci::session& sql, long long latest) {
 void count_finished(soci::session& sql, Files& files, const std::string& folder) {
   if (!files.exists(folder)) return;
   for (const FolderEntry& entry : files.list(folder)) {
-    if (!entry.name.starts_with("jobs-") || !entry.name.ends_with(".db")) continue;
+    if (month_of(entry.name).empty()) continue;
     try {
       sqlite::attach(sql, folder + "/" + entry.name, "finished");
       for (const IdColumn& ids : {IdColumn{"jobs", "id + count - 1", "next_job"},
@@ -188,6 +190,7 @@ void restore_agreement(soci::session& sql) {
   sql << "delete from spool_use";
   sql << "insert into spool_use (user_name, kind, bytes) select user_name, kind = 2, sum(size) "
          "from files group by user_name, kind = 2";
+  sql << "delete from job_counts";  // the server's next start counts the jobs
 }
 
 std::vector<std::string> set_aside_in(const std::string& database) {
@@ -256,6 +259,9 @@ std::vector<DamagedTable> find_damage(const std::string& database) {
     }
     for (const std::string& name : tables_set_aside(sql))
       damaged.push_back({name, {"the server has set it aside"}});
+    if (damaged.empty())
+      if (std::string wrong = wrong_count(sql); !wrong.empty())
+        damaged.push_back({tables::kJobCounts.name, {std::move(wrong)}});
     return damaged;
   } catch (const std::exception& e) {
     throw StoreError("cannot check the database " + database + ": " + e.what());

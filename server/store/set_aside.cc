@@ -35,9 +35,9 @@ std::string what_was_kept(const SalvagedTable& copied) {
 }  // namespace
 
 bool can_be_set_aside(const Table& table) {
-  for (const Table* one :
-       std::initializer_list<const Table*>{&tables::kEvents, &tables::kChanges, &tables::kRequests,
-                                           &tables::kSpent, &tables::kUses, &tables::kEnds})
+  for (const Table* one : std::initializer_list<const Table*>{
+           &tables::kEvents, &tables::kChanges, &tables::kRequests, &tables::kSpent, &tables::kUses,
+           &tables::kEnds, &tables::kJobCounts})
     if (one == &table) return true;
   return false;
 }
@@ -96,7 +96,7 @@ void exchange(soci::session& session, const Table& table, const std::string& asi
 
 void set_aside(soci::session& session, const Table& table, std::chrono::microseconds longest) {
   const std::string aside = unused_name(session, table.name);
-  const bool copies = &table != &tables::kEvents;
+  const bool copies = &table != &tables::kEvents && &table != &tables::kJobCounts;
   const std::string kept = copies ? copy_readable(session, table, longest) : "a new one was begun";
   crash_point("set_aside");
   exchange(session, table, aside, copies);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "server/store/archive/event_files.h"
 #include "server/store/archive/finished.h"
+#include "server/store/job_counts.h"
 #include "server/store/live.h"
 #include "server/store/migration.h"
 #include "server/store/relation_row.h"
@@ -62,11 +63,14 @@ void forget_spent(soci::session& sql, const Changes::ForgottenHistory& h) {
   if (h.spent_before > 0) sql << "delete from spent where at < " << h.spent_before;
 }
 
-void forget_moved(soci::session& sql, const Changes::MovedJobs& moved) {
+// counted: the numbers of jobs are kept.
+void forget_moved(soci::session& sql, const Changes::MovedJobs& moved, bool counted) {
   if (moved.jobs.empty()) return;
   const std::string jobs = list_of(moved.jobs), batches = list_of(moved.batches);
   // Chosen a moment ago, on another connection: what holds a job may have appeared since.
-  sql << "delete from jobs where id in (" << jobs << ") and " << kMayLeave;
+  const std::string leaving = "id in (" + jobs + ") and " + kMayLeave;
+  if (counted) count_moved(sql, moved.month, leaving);
+  sql << "delete from jobs where " << leaving;
   for (const char* table : {"attempts", "ends"})
     sql << "delete from " << table << " where job in (" << jobs
         << ") and not exists (select 1 from jobs where jobs.id = " << table << ".job)";
@@ -97,26 +101,10 @@ std::string text_of(const std::exception& error) {
 
 }  // namespace
 
-namespace {
-
-// Calls `work`, which sets `at` to the table that it is about to use. If a page of that table
-// is damaged and serving does not need it, sets the table aside and calls `work` again.
-void or_set_aside(soci::session& sql, const Table*& at, const std::function<void()>& work) {
-  for (std::set<const Table*> aside;;) {
-    try {
-      return work();
-    } catch (const soci::soci_error& e) {
-      const bool again = sqlite::is_damage(e) && at && can_be_set_aside(*at);
-      if (!again || !aside.insert(at).second) throw;
-      set_aside(sql, *at);
-    }
-  }
-}
-
-}  // namespace
-
 struct SqlStore::Session {
   soci::session sql;
+  bool counts_jobs = true;  // false: what table job_counts has is not complete
+  JobCounter counter;
   Writer<PoolRow> pool{tables::kPool};
   Writer<PolicyRow> policy{tables::kPolicy};
   Writer<scheduling::UserRecord> users{tables::kUsers};
@@ -168,35 +156,94 @@ struct SqlStore::Session {
       ":speed"};
 
   std::vector<Bulk*> in_order() {
-    return {&pool,        &policy,        &users,        &machines,
-            &credentials, &members,       &invitations,  &drop_invitation,
-            &quotas,      &drop_quota,    &batches,      &stops,
-            &parts,       &specs,         &jobs,         &attempts,
-            &ends,        &uses,          &spent,        &changes,
-            &count_in,    &files,         &contents,     &removed_outputs,
-            &requests,    &events,        &drop_batch,   &drop_parts,
-            &count_out,   &drop_file,     &drop_content, &count_file,
-            &relations,   &drop_relation, &feeds,        &absences,
-            &programs,    &drop_program};
+    return {&pool,
+            &policy,
+            &users,
+            &machines,
+            &credentials,
+            &members,
+            &invitations,
+            &drop_invitation,
+            &quotas,
+            &drop_quota,
+            &batches,
+            &stops,
+            &parts,
+            &specs,
+            &jobs,
+            &attempts,
+            &ends,
+            &uses,
+            &spent,
+            &changes,
+            &count_in,
+            &files,
+            &contents,
+            &removed_outputs,
+            &requests,
+            &events,
+            &drop_batch,
+            &drop_parts,
+            &count_out,
+            &drop_file,
+            &drop_content,
+            &count_file,
+            &relations,
+            &drop_relation,
+            &feeds,
+            &absences,
+            &programs,
+            &drop_program,
+            counter.in_order()[0],
+            counter.in_order()[1]};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
-  const Table* table_of(const Bulk* bulk) const;
+  const Table* table_of(const Bulk* bulk);
   void add(const Changes& changes);
   void clear();
   // Writes what was added. `at`: the table being written, if that can be set aside.
   void write(const Changes& changes, const Table*& at);
   void delete_moved(const Changes::MovedJobs& moved);
+  // Calls `work`, which sets `at` to the table that it is about to use. If a page of that table
+  // is damaged and serving does not need it, sets the table aside and calls `work` again.
+  void or_set_aside(const Table*& at, const std::function<void()>& work);
+  // Has numbers of jobs in table job_counts, if they can be had.
+  void begin_counting(const std::string& path);
   bool complained = false;  // of rows that could not be deleted
 };
 
-const Table* SqlStore::Session::table_of(const Bulk* bulk) const {
+const Table* SqlStore::Session::table_of(const Bulk* bulk) {
   if (bulk == &ends) return &tables::kEnds;
   if (bulk == &uses) return &tables::kUses;
   if (bulk == &spent) return &tables::kSpent;
   if (bulk == &changes) return &tables::kChanges;
   if (bulk == &requests) return &tables::kRequests;
   if (bulk == &events) return &tables::kEvents;
+  if (bulk == counter.in_order()[0] || bulk == counter.in_order()[1]) return &tables::kJobCounts;
   return nullptr;
+}
+
+void SqlStore::Session::or_set_aside(const Table*& at, const std::function<void()>& work) {
+  for (std::set<const Table*> aside;;) {
+    try {
+      return work();
+    } catch (const soci::soci_error& e) {
+      const bool again = sqlite::is_damage(e) && at && can_be_set_aside(*at);
+      if (!again || !aside.insert(at).second) throw;
+      set_aside(sql, *at);
+      if (at == &tables::kJobCounts) counts_jobs = false;
+    }
+  }
+}
+
+void SqlStore::Session::begin_counting(const std::string& path) {
+  const Table* at = nullptr;
+  or_set_aside(at, [&] {
+    at = &tables::kJobCounts;
+    const bool has_numbers = has_job_counts(sql);
+    at = nullptr;
+    counts_jobs = has_numbers || count_jobs(sql, path, folder_of(path) + "/history");
+  });
 }
 
 void SqlStore::Session::clear() {
@@ -295,6 +342,7 @@ SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>
     open_present_layout(session_->sql, path);
     for (const Table* table : tables::all())
       for (const std::string& statement : creation(*table)) session_->sql << statement;
+    session_->begin_counting(path);
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + text_of(e));
   }
@@ -304,6 +352,8 @@ SqlStore::~SqlStore() = default;
 
 void SqlStore::Session::write(const Changes& changes, const Table*& at) {
   soci::transaction transaction(sql);
+  at = nullptr;
+  if (counts_jobs) counter.add(sql, changes);
   for (Bulk* bulk : in_order()) {
     at = table_of(bulk);
     bulk->flush(sql);
@@ -329,7 +379,7 @@ void SqlStore::Session::delete_moved(const Changes::MovedJobs& moved) {
   if (moved.jobs.empty()) return;
   try {
     soci::transaction transaction(sql);
-    forget_moved(sql, moved);
+    forget_moved(sql, moved, counts_jobs);
     transaction.commit();
   } catch (const soci::soci_error& e) {
     if (!complained)
@@ -342,7 +392,7 @@ void SqlStore::Session::delete_moved(const Changes::MovedJobs& moved) {
 void SqlStore::commit(const Changes& changes) {
   const Table* at = nullptr;
   try {
-    or_set_aside(session_->sql, at, [&] {
+    session_->or_set_aside(at, [&] {
       session_->clear();
       session_->add(changes);
       session_->write(changes, at);
@@ -357,7 +407,7 @@ std::optional<RequestRow> SqlStore::find_request(const std::string& key) {
   const Table* at = &tables::kRequests;
   try {
     std::optional<RequestRow> found;
-    or_set_aside(session_->sql, at, [&] {
+    session_->or_set_aside(at, [&] {
       RequestRow row;
       Rows rows(session_->sql);
       rows.into(tables::kRequests, row).with("id", key).select("requests where id = :id");
@@ -394,12 +444,12 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
     snapshot.last_machine = number_of(sql, "select max(id) from machines");
     const Micros latest = std::max(snapshot.pool.now, system_clock().utc_us()) + kAhead;
     const Table* at = &tables::kChanges;
-    or_set_aside(sql, at, [&] {
+    session_->or_set_aside(at, [&] {
       snapshot.last_change = number_of(sql, "select max(number) from changes");
       snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "changes", latest));
     });
     at = &tables::kEvents;
-    or_set_aside(sql, at, [&] {
+    session_->or_set_aside(at, [&] {
       snapshot.pool.now = std::max(snapshot.pool.now, last_instant(sql, "events", latest));
     });
   } catch (const soci::soci_error& e) {

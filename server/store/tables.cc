@@ -273,6 +273,18 @@ constinit const TableOf<JobRecord> kJobs = {
     },
 };
 
+constinit const TableOf<JobCountRow> kJobCounts = {
+    "job_counts",
+    Storage::kByKey,
+    {
+        key<&JobCountRow::batch>("batch"),
+        key<&JobCountRow::user>("user_name"),
+        key<&JobCountRow::month>("month"),
+        key<&JobCountRow::state>("state").up_to(JobState::kDelivering),
+        column<&JobCountRow::jobs>("jobs").adding(),
+    },
+};
+
 constinit const TableOf<AttemptRecord> kAttempts = {
     "attempts",
     Storage::kByKey,
@@ -517,7 +529,7 @@ std::span<const Table* const> all() {
       &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
       &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
       &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId,
-      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms};
+      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms, &kJobCounts};
   return kAll;
 }
 

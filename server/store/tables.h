@@ -15,7 +15,7 @@ namespace sublet::server {
 
 // The layout of the database, kept in table pool. To change it, add a step to migration.cc and
 // a dump of the old layout to layouts/.
-inline constexpr int32_t kSchemaVersion = 13;
+inline constexpr int32_t kSchemaVersion = 14;
 
 struct PoolRow {
   int32_t id = 1;  // the only row
@@ -41,6 +41,15 @@ struct SpoolUseRow {
   std::string user;
   bool checkpoints = false;
   uint64_t bytes = 0;
+};
+
+// How many jobs are in a state (job_counts.h).
+struct JobCountRow {
+  BatchId batch = 0;  // 0: of all batches
+  std::string user;   // empty: of all users
+  std::string month;  // "2026-01": in the file of history of that month; empty: in the database
+  scheduling::JobState state = scheduling::JobState::kWaiting;
+  int64_t jobs = 0;
 };
 
 // A job whose outputs have expired and were removed.
@@ -75,6 +84,7 @@ extern const TableOf<RelationRow> kRelations;
 extern const TableOf<PartRow> kParts;
 extern const TableOf<SpecRow> kSpecs;
 extern const TableOf<scheduling::JobRecord> kJobs;
+extern const TableOf<JobCountRow> kJobCounts;
 extern const TableOf<scheduling::AttemptRecord> kAttempts;
 extern const TableOf<EndRow> kEnds;
 extern const TableOf<scheduling::UseRecord> kUses;

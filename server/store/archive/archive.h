@@ -58,11 +58,6 @@ struct AttemptRow {
   EndRow end;
 };
 
-struct FinishedJobs {
-  std::string month;  // "2026-01"
-  Changes::MovedJobs moved;
-};
-
 // A description as it was submitted, and the index of a job in it, from 0.
 struct SpecPlace {
   std::shared_ptr<const SpecRange> range;
@@ -105,8 +100,10 @@ class Archive {
   JobPage described_runs(const JobQuery& query, JobId after, uint32_t limit);
   // The same, with one row per job.
   JobPage jobs(const JobQuery& query, JobId after, uint32_t limit);
-  // The number of jobs in each state. Not for the committer: it may wait for a move, which
-  // waits for the committer.
+  // The number of jobs in each state. It is kept for all jobs, for each user's and for those of a
+  // batch (server/store/job_counts.h); else the records are read, and if the query selects
+  // finished ones and not a batch, that are all of them. Not for the committer: it may wait for a
+  // move, which waits for the committer.
   std::vector<std::pair<uint32_t, uint64_t>> count(const JobQuery& query);
   std::optional<JobRow> job(JobId id);
   // In order of number, after `after`; at most `limit`.
@@ -130,9 +127,9 @@ class Archive {
   // removed. Examines `examined` records with ids above `after`, and sets `after` to the last
   // one examined, or to 0 when there are no more. The newest job is never among them, since
   // the next id is counted from it.
-  FinishedJobs finished_jobs(JobId& after, Micros before, uint32_t examined);
+  Changes::MovedJobs finished_jobs(JobId& after, Micros before, uint32_t examined);
   // Copies them to the file of their month; on disk when it returns. Throws StoreError.
-  void copy_to_file(const FinishedJobs& finished);
+  void copy_to_file(const Changes::MovedJobs& finished);
   // Calls f, which deletes jobs that were copied; so that count() does not count
   // them in both databases.
   void while_moving(const std::function<void()>& f);
@@ -204,6 +201,7 @@ class Archive {
   Micros oldest_history();
 
  private:
+  std::optional<std::map<uint32_t, uint64_t>> kept_count(const JobQuery& query);
   std::vector<std::pair<uint32_t, uint64_t>> count_once(const JobQuery& query);
   JobId add_described(const JobQuery& query, const JobRow& run, uint32_t limit, JobPage& page);
 

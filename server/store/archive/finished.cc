@@ -83,10 +83,6 @@ struct FinishedFiles::File {
 
 namespace {
 
-bool is_job_file(const std::string& name) {
-  return name.starts_with("jobs-") && name.ends_with(".db");
-}
-
 bool has_jobs_of(soci::session& sql, const scheduling::JobRange& range) {
   const uint64_t first = number_of(sql, "select min(id) from jobs");
   const uint64_t last = number_of(sql, "select id + count - 1 from jobs order by id desc limit 1");
@@ -121,6 +117,12 @@ void copy(soci::session& sql, const Table& table, const std::string& where) {
 
 }  // namespace
 
+std::string month_of(const std::string& name) {
+  constexpr std::string_view kBefore = "jobs-", kBehind = ".db";
+  if (!name.starts_with(kBefore) || !name.ends_with(kBehind)) return "";
+  return name.substr(kBefore.size(), name.size() - kBefore.size() - kBehind.size());
+}
+
 std::string list_of(const std::vector<uint64_t>& ids) {
   std::string list;
   for (uint64_t id : ids) list += (list.empty() ? "" : ", ") + std::to_string(id);
@@ -131,7 +133,7 @@ FinishedFiles::FinishedFiles(const std::string& pool, const std::string& folder)
     : pool_(pool), folder_(folder) {
   if (!system_files().exists(folder_)) return;
   for (const auto& entry : system_files().list(folder_)) {
-    if (!is_job_file(entry.name)) continue;
+    if (month_of(entry.name).empty()) continue;
     const auto found = file(folder_ + "/" + entry.name);
     try {
       bring_to_present_layout(found->path);
@@ -144,11 +146,20 @@ FinishedFiles::FinishedFiles(const std::string& pool, const std::string& folder)
 
 FinishedFiles::~FinishedFiles() = default;
 
+std::string FinishedFiles::path_of(const std::string& month) const {
+  return folder_ + "/jobs-" + month + ".db";
+}
+
 std::shared_ptr<FinishedFiles::File> FinishedFiles::file(const std::string& path) {
   std::lock_guard lock(mutex_);
   auto& found = files_[path];
   if (!found) found = std::make_shared<File>(path);
   return found;
+}
+
+bool FinishedFiles::has(const std::string& month) {
+  std::lock_guard lock(mutex_);
+  return files_.contains(path_of(month));
 }
 
 void FinishedFiles::each(const scheduling::JobRange& range,
@@ -187,7 +198,7 @@ void FinishedFiles::blame(File& file, const std::string& what) {
 
 void FinishedFiles::write(const std::string& month, const Changes::MovedJobs& moved) {
   system_files().make_folders(folder_);
-  const std::string path = folder_ + "/jobs-" + month + ".db";
+  const std::string path = path_of(month);
   soci::session sql;
   sqlite::open_to_write(sql, path);
   sqlite::attach(sql, pool_, "live");

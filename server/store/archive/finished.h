@@ -37,9 +37,12 @@ class FinishedFiles {
   // disk when it returns; copying them again changes nothing. Throws soci::soci_error, FileError
   // or StoreError; the file then has all of them or none.
   void write(const std::string& month, const Changes::MovedJobs& moved);
+  // Whether there is a file of that month that can be used.
+  bool has(const std::string& month);
 
  private:
   struct File;
+  std::string path_of(const std::string& month) const;
   std::shared_ptr<File> file(const std::string& path);
   // Throws soci::soci_error.
   std::unique_ptr<soci::session> open(const std::string& path) const;
@@ -51,6 +54,9 @@ class FinishedFiles {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<File>> files_;  // by path
 };
+
+// "2026-01" for "jobs-2026-01.db"; empty: this is not the name of such a file.
+std::string month_of(const std::string& name);
 
 inline const scheduling::JobRange kAllJobs{0, std::numeric_limits<int64_t>::max()};
 

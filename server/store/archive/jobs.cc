@@ -13,6 +13,7 @@
 #include "server/store/archive/archive.h"
 #include "server/store/archive/connections.h"
 #include "server/store/archive/finished.h"
+#include "server/store/job_counts.h"
 #include "server/store/live.h"
 #include "server/store/rows.h"
 #include "server/store/tables.h"
@@ -351,6 +352,7 @@ void Archive::while_moving(const std::function<void()>& f) {
 }
 
 std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query) {
+  if (const auto kept = kept_count(query)) return {kept->begin(), kept->end()};
   // A move is one commit. Rather a count that may be wrong than none.
   constexpr int kTries = 100;
   for (int i = 1;; ++i) {
@@ -359,6 +361,31 @@ std::vector<std::pair<uint32_t, uint64_t>> Archive::count(const JobQuery& query)
     if ((before % 2 == 0 && moves_ == before) || i == kTries) return counts;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+// nullopt: the numbers of what the query selects are not kept, or cannot be read.
+std::optional<std::map<uint32_t, uint64_t>> Archive::kept_count(const JobQuery& query) {
+  if (!query.ids.empty() || query.stopped != JobQuery::Stopped::kAny || query.since != 0)
+    return std::nullopt;
+  const auto rows = connections_->with([&](soci::session& sql) {
+    try {
+      return kept_counts(sql, query.batch, query.user);
+    } catch (const soci::soci_error& e) {
+      if (!sqlite::is_damage(e)) throw;
+      return std::optional<std::vector<JobCountRow>>();
+    }
+  });
+  if (!rows) return std::nullopt;
+  std::map<uint32_t, uint64_t> counts;
+  for (const JobCountRow& row : *rows) {
+    const auto state = static_cast<uint32_t>(row.state);
+    const bool asked = query.states.empty() || std::ranges::count(query.states, state) > 0;
+    const bool excluded = query.unfinished_only && scheduling::is_final(row.state);
+    const bool present = row.month.empty() || finished_->has(row.month);
+    if (row.jobs > 0 && asked && !excluded && present)
+      counts[state] += static_cast<uint64_t>(row.jobs);
+  }
+  return counts;
 }
 
 // The database and the files one after the other: what leaves the one meanwhile counts twice.
@@ -510,9 +537,9 @@ std::vector<uint64_t> numbers(soci::session& sql, const std::string& column,
 
 }  // namespace
 
-FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examined) {
+Changes::MovedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examined) {
   return connections_->with([&](soci::session& sql) {
-    FinishedJobs found;
+    Changes::MovedJobs found;
     uint32_t read = 0;
     JobId id = 0;
     Micros changed = 0;
@@ -532,7 +559,7 @@ FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examin
       after = id;
       if (!leaves) return;
       found.month = month;
-      found.moved.jobs.push_back(id);
+      found.jobs.push_back(id);
     };
     rows.each(examine, [&](const std::string& what) {
       log(Severity::error) << what;
@@ -540,9 +567,9 @@ FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examin
       examine();
     });
     if (!other_month && read < examined) after = 0;
-    const std::string list = list_of(found.moved.jobs);
-    found.moved.batches = numbers(sql, "distinct batch", "jobs where id in (" + list + ")");
-    found.moved.specs = numbers(
+    const std::string list = list_of(found.jobs);
+    found.batches = numbers(sql, "distinct batch", "jobs where id in (" + list + ")");
+    found.specs = numbers(
         sql, "distinct s.first_job",
         "jobs j join specs s on s.first_job >= coalesce((select max(b.first_job) from specs b "
         "where b.first_job <= j.id), 0) and s.first_job < j.id + j.count where j.id in (" +
@@ -551,9 +578,9 @@ FinishedJobs Archive::finished_jobs(JobId& after, Micros before, uint32_t examin
   });
 }
 
-void Archive::copy_to_file(const FinishedJobs& finished) {
+void Archive::copy_to_file(const Changes::MovedJobs& finished) {
   try {
-    finished_->write(finished.month, finished.moved);
+    finished_->write(finished.month, finished);
   } catch (const soci::soci_error& e) {
     throw StoreError("the history file of " + finished.month +
                      " could not be written: " + e.get_error_message());
