@@ -68,7 +68,7 @@ class Books {
                      [this](auto answers) { answered(std::move(answers)); }},
                     kDispatcherThreads),
         pipeline_(PipelineSettings{}, store_, system_clock(), listener()),
-        jobs(pipeline_, archive_, sessions_, access_, [] {}),
+        jobs(pipeline_, archive_, sessions_, access_, questions_, [] {}),
         machines(pipeline_, archive_, sessions_, access_, dispatcher_) {
     pipeline_.start();
   }
@@ -105,6 +105,7 @@ class Books {
   Archive archive_;
   Sessions sessions_;
   Access access_;
+  QuestionGate questions_{{}};
   Dispatcher dispatcher_;
   Pipeline pipeline_;
 

@@ -30,6 +30,7 @@
 #include "server/machines/sessions.h"
 #include "server/members/authority.h"
 #include "server/members/members.h"
+#include "server/question_gate.h"
 #include "server/refusal.h"
 #include "server/servants/servants.h"
 #include "server/spool/disk_guard.h"
@@ -59,6 +60,7 @@ class Server : public ACE_Event_Handler {
  private:
   Pipeline::Listener listener();
   Dispatcher::Hooks hooks();
+  QuestionGate::Settings questions();
   std::optional<RunRequest> describe(const scheduling::StartAttempt& start);
   void answered(std::vector<scheduling::OrderAnswered> answers);
   OrbSettings orb_settings();
@@ -75,6 +77,7 @@ class Server : public ACE_Event_Handler {
   Archive archive_;
   EventFiles event_files_;
   EventHistory events_;
+  QuestionGate questions_;
   Sessions sessions_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<JobService> jobs_;
@@ -134,6 +137,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
       event_files_(database(settings), settings.state_folder + "/history", system_files()),
       events_({.keep = settings.keep_events, .most_bytes = settings.events_size}, event_files_,
               system_clock().utc_us()),
+      questions_(questions()),
       dispatcher_(std::make_unique<Dispatcher>(hooks(), settings.dispatcher_threads)),
       pipeline_(
           std::make_unique<Pipeline>(PipelineSettings{settings.policies, settings.shares,
@@ -161,7 +165,7 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                    *pipeline_, archive_, files_, disk_, sessions_, events_),
       reactor_(&select_reactor_) {
   for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;
-  jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_,
+  jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_, questions_,
                                        [this] { disk_.check(); });
   pipeline_->start();
   pipeline_->perform([this](Turn&) { archive_.serve_apart(); });
@@ -175,6 +179,7 @@ Server::~Server() {
   housekeeper_.stop();
   jobs_->stop();
   log_desk_.stop();
+  questions_.stop();
   pipeline_->stop();
   dispatcher_->stop();
   orb_.reset();
@@ -200,6 +205,15 @@ Dispatcher::Hooks Server::hooks() {
   h.describe = [this](const auto& start) { return describe(start); };
   h.answered = [this](auto answers) { answered(std::move(answers)); };
   return h;
+}
+
+QuestionGate::Settings Server::questions() {
+  QuestionGate::Settings gate{settings_.questions, settings_.questions_waiting};
+  gate.begin = [this] { archive_.serve_apart(); };
+  gate.run = [this](const std::function<void()>& question) {
+    archive_.within(std::chrono::microseconds(settings_.question_time_us), question);
+  };
+  return gate;
 }
 
 std::optional<RunRequest> Server::describe(const scheduling::StartAttempt& start) {
@@ -295,6 +309,7 @@ void Server::activate() {
                           logs_,
                           members_,
                           administration_,
+                          questions_,
                           *orb_,
                           settings_.policies.lease / 1000,
                           settings_.policies.tick / 1000,

@@ -15,6 +15,7 @@
 #include "server/commit/pipeline.h"
 #include "server/jobs/service.h"
 #include "server/machines/sessions.h"
+#include "server/question_gate.h"
 #include "server/refusal_testing.h"
 #include "server/store/archive/archive.h"
 #include "server/store/sql_store.h"
@@ -32,7 +33,8 @@ class ServicesFixture : public CppUnit::TestFixture {
     pipeline_ =
         std::make_unique<Pipeline>(settings_, *store_, system_clock(), Pipeline::Listener{});
     pipeline_->start();
-    jobs_ = std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, [] {});
+    jobs_ =
+        std::make_unique<JobService>(*pipeline_, *archive_, sessions_, access_, questions_, [] {});
   }
   void tearDown() override {
     jobs_->stop();
@@ -79,6 +81,7 @@ class ServicesFixture : public CppUnit::TestFixture {
   std::unique_ptr<Pipeline> pipeline_;
   Sessions sessions_;
   Access access_{{}};
+  QuestionGate questions_{{}};
   std::unique_ptr<JobService> jobs_;
 
  private:

@@ -76,6 +76,12 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.group_limit", T::integer, "1024", 1, 100'000, "work items in one transaction");
   add("server.dispatcher_threads", T::integer, "8", 1, 256,
       "concurrent calls to workstations; at most half of them read job output");
+  add("server.questions", T::integer, "4", 1, 64,
+      "lists, counts and reports that are answered at a time, one of each user");
+  add("server.questions_waiting", T::integer, "64", 1, 100'000,
+      "questions of one user that may wait for their turn");
+  add("server.question_time", T::duration, "10 s", 100, 600'000,
+      "longest time that an answer may take");
   add("server.call_timeout", T::duration, "5 s", 100, 600'000,
       "longest time a call to a workstation may take");
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
@@ -216,6 +222,9 @@ ServerSettings read_server_settings(const Settings& s) {
   out.queue_limit = s.integer("server.queue_limit");
   out.group_limit = s.integer("server.group_limit");
   out.dispatcher_threads = s.integer("server.dispatcher_threads");
+  out.questions = s.integer("server.questions");
+  out.questions_waiting = s.integer("server.questions_waiting");
+  out.question_time_us = s.duration_ms("server.question_time") * 1000;
   out.call_timeout_ms = static_cast<int>(s.duration_ms("server.call_timeout"));
   out.watchdog_ms = s.duration_ms("server.watchdog");
   out.max_connections = s.integer("server.max_connections");

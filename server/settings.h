@@ -38,6 +38,9 @@ struct ServerSettings {
   size_t queue_limit = 0;
   size_t group_limit = 0;
   size_t dispatcher_threads = 0;
+  size_t questions = 0;
+  size_t questions_waiting = 0;
+  int64_t question_time_us = 0;
   size_t max_connections = 0;
   size_t max_connections_per_uid = 0;
   int call_timeout_ms = 0;

@@ -28,7 +28,8 @@ class OpenBatchTest : public CppUnit::TestFixture {
   Sessions sessions_;
   Access access_{{}};
   DiskGuard disk_{folder_.path(), 4096};
-  JobService jobs_{pipeline_, archive_, sessions_, access_, [] {}};
+  QuestionGate questions_{{}};
+  JobService jobs_{pipeline_, archive_, sessions_, access_, questions_, [] {}};
   SpoolService files_{spool_, pipeline_, archive_, sessions_, access_, [] {}, SpoolLimits{}};
   const Caller ann_{1000, "ann", false, true};
 

@@ -36,11 +36,13 @@ JobRow what_others_see(const JobRow& row) {
 }  // namespace
 
 JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
-                       std::function<void()> may_submit, size_t most_controlled)
+                       QuestionGate& questions, std::function<void()> may_submit,
+                       size_t most_controlled)
     : pipeline_(pipeline),
       archive_(archive),
       sessions_(sessions),
       access_(access),
+      questions_(questions),
       may_submit_(std::move(may_submit)),
       most_controlled_(most_controlled),
       last_change_(archive.last_change()) {}
@@ -154,16 +156,19 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
 
 JobPage JobService::list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit) {
   check_limit(limit);
-  JobPage page = query.runs ? archive_.described_runs(query, after, limit)
-                            : archive_.jobs(query, after, limit);
+  JobPage page = questions_.ask(caller.user, [&] {
+    return query.runs ? archive_.described_runs(query, after, limit)
+                      : archive_.jobs(query, after, limit);
+  });
   for (auto& row : page.rows) {
     if (!access_.owns(caller, row.job.user)) row = what_others_see(row);
   }
   return page;
 }
 
-std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller&, const JobQuery& query) {
-  return archive_.count(query);
+std::vector<std::pair<uint32_t, uint64_t>> JobService::count(const Caller& caller,
+                                                             const JobQuery& query) {
+  return questions_.ask(caller.user, [&] { return archive_.count(query); });
 }
 
 JobRow JobService::own_job(const Caller& caller, JobId id) {
@@ -185,17 +190,29 @@ JobOutputs JobService::outputs_of(const JobRow& row, uint64_t after, uint32_t li
 std::vector<AttemptRow> JobService::attempts(const Caller& caller, JobId id, uint64_t after,
                                              uint32_t limit) {
   check_limit(limit);
-  own_job(caller, id);
-  if (after > UINT32_MAX) return {};
-  return archive_.attempts(id, static_cast<uint32_t>(after), limit);
+  return questions_.ask(caller.user, [&] {
+    own_job(caller, id);
+    if (after > UINT32_MAX) return std::vector<AttemptRow>();
+    return archive_.attempts(id, static_cast<uint32_t>(after), limit);
+  });
 }
 
 JobOutputs JobService::outputs(const Caller& caller, JobId id, uint64_t after, uint32_t limit) {
   check_limit(limit);
-  return outputs_of(own_job(caller, id), after, limit);
+  return questions_.ask(caller.user, [&] { return outputs_of(own_job(caller, id), after, limit); });
 }
 
+// The brain is asked on this thread: it must not be held by one of low priority.
 JobDetails JobService::show(const Caller& caller, JobId id) {
+  std::optional<uint64_t> memory_asked;
+  JobDetails details =
+      questions_.ask(caller.user, [&] { return details_of(caller, id, memory_asked); });
+  if (!scheduling::is_final(details.row.job.state)) add_outlook(caller, details, memory_asked);
+  return details;
+}
+
+JobDetails JobService::details_of(const Caller& caller, JobId id,
+                                  std::optional<uint64_t>& memory_asked) {
   JobDetails details;
   details.row = own_job(caller, id);
   const uint32_t made = details.row.job.attempts;
@@ -204,9 +221,13 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   details.attempts = archive_.attempts(id, made > kShown ? made - kShown : 0, kShown);
   details.outputs = outputs_of(details.row, 0, kShown);
   details.outputs_removed = archive_.outputs_removed_at(id);
-  if (scheduling::is_final(details.row.job.state)) return details;
-  std::optional<uint64_t> memory_asked;
   if (spec) memory_asked = brain_job(*spec).needs.memory;
+  return details;
+}
+
+void JobService::add_outlook(const Caller& caller, JobDetails& details,
+                             std::optional<uint64_t> memory_asked) {
+  const JobId id = details.row.job.id;
   std::optional<scheduling::Outlook> outlook;
   Micros now = 0;
   pipeline_.ask([&](const scheduling::Pool& pool, Micros at) {
@@ -216,8 +237,9 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
     details.promised = machine ? pool.machine(*machine)->record.name : "";
     now = at;
   });
-  if (outlook) details.forecast = start_forecast(archive_, *outlook, now);
-  return details;
+  if (!outlook) return;
+  details.forecast =
+      questions_.ask(caller.user, [&] { return start_forecast(archive_, *outlook, now); });
 }
 
 int32_t JobService::progress(const scheduling::JobRecord& job) const {

@@ -19,6 +19,7 @@
 #include "server/commit/pipeline.h"
 #include "server/jobs/start_forecast.h"
 #include "server/machines/sessions.h"
+#include "server/question_gate.h"
 #include "server/store/archive/archive.h"
 
 namespace sublet::server {
@@ -69,7 +70,8 @@ class JobService {
   // `most_controlled`: records that one call of control may affect (a waiting array, or
   // list of jobs with the same requirements, is one record).
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
-             std::function<void()> may_submit, size_t most_controlled = 1'000'000);
+             QuestionGate& questions, std::function<void()> may_submit,
+             size_t most_controlled = 1'000'000);
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
@@ -94,6 +96,7 @@ class JobService {
   ControlResult control(const Caller& caller, const std::string& request, const Act& act,
                         const JobQuery& query);
 
+  // These are questions: they wait for the caller's turn, and throw what QuestionGate::ask throws.
   JobPage list(const Caller& caller, const JobQuery& query, JobId after, uint32_t limit);
   std::vector<std::pair<uint32_t, uint64_t>> count(const Caller& caller, const JobQuery& query);
   JobDetails show(const Caller& caller, JobId job);
@@ -128,12 +131,17 @@ class JobService {
   JobOutputs outputs_of(const JobRow& row, uint64_t after, uint32_t limit);
   std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,
                                           uint64_t* reached);
+  // What the archive knows of the job.
+  JobDetails details_of(const Caller& caller, JobId id, std::optional<uint64_t>& memory_asked);
+  // What the brain says of an unfinished one.
+  void add_outlook(const Caller& caller, JobDetails& details, std::optional<uint64_t> memory_asked);
   ChangeList read_changes(const std::string& user, uint64_t since);
 
   Pipeline& pipeline_;
   Archive& archive_;
   Sessions& sessions_;
   Access& access_;
+  QuestionGate& questions_;
   const std::function<void()> may_submit_;
   const size_t most_controlled_;
 

@@ -280,7 +280,7 @@ class JobServiceTest : public testing::ServicesFixture {
 
   void too_many_are_refused() {
     JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, [] {}, 2);
+        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, 2);
     const BatchId batch = open();
     SpecRange array = job();
     SpecRange other = job();
@@ -299,7 +299,7 @@ class JobServiceTest : public testing::ServicesFixture {
   // Even if the request would be refused by now.
   void a_repeated_control_gets_its_first_answer() {
     JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, [] {}, 1);
+        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, 1);
     JobQuery all;
     all.user = "ann";
     const std::string request = random_bytes(16);

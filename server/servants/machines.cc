@@ -81,7 +81,8 @@ class MachineAllocatorServant : public POA_Sublet::v1::MachineAllocator {
   v1::MachinePage* list(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
       const Caller caller = s_.access.caller();
-      const auto views = s_.machines.list(number_from(cursor), limit);
+      const auto views = s_.questions.ask(
+          caller.user, [&] { return s_.machines.list(number_from(cursor), limit); });
       const auto after = [&](size_t last) { return std::to_string(views[last].record.id); };
       v1::MachinePage_var out = new v1::MachinePage();
       out->machines.length(views.size());

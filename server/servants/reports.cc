@@ -64,13 +64,15 @@ class AlarmSenderServant : public POA_Sublet::v1::AlarmSender {
 class AccountingServant : public POA_Sublet::v1::Accounting {
  public:
   explicit AccountingServant(const Services& s)
-      : access_(s.access), usage_(s.pipeline, s.archive, s.access) {}
+      : access_(s.access), questions_(s.questions), usage_(s.pipeline, s.archive, s.access) {}
 
   v1::UsagePage* usage(const v1::ReportQuery& query, const v1::Bytes& cursor,
                        CORBA::ULong limit) override {
     return guard_call([&] {
-      const UsageLines lines =
-          usage_.report(access_.submitter(), from_idl(query), from_octets(cursor), limit);
+      const Caller caller = access_.submitter();
+      const UsageQuery asked = from_idl(query);
+      const UsageLines lines = questions_.ask(
+          caller.user, [&] { return usage_.report(caller, asked, from_octets(cursor), limit); });
       v1::UsagePage_var out = new v1::UsagePage();
       out->lines.length(lines.rows.size());
       for (size_t i = 0; i < lines.rows.size(); ++i) to_idl(lines.rows[i], out->lines[i]);
@@ -82,7 +84,9 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
 
   v1::StandingPage* current_standings(const v1::Bytes& cursor, CORBA::ULong limit) override {
     return guard_call([&] {
-      const StandingLines page = usage_.standings(access_.submitter(), from_octets(cursor), limit);
+      const Caller caller = access_.submitter();
+      const StandingLines page = questions_.ask(
+          caller.user, [&] { return usage_.standings(caller, from_octets(cursor), limit); });
       v1::StandingPage_var out = new v1::StandingPage();
       out->users.length(page.standings.size());
       for (size_t i = 0; i < page.standings.size(); ++i) to_idl(page.standings[i], out->users[i]);
@@ -154,6 +158,7 @@ class AccountingServant : public POA_Sublet::v1::Accounting {
   }
 
   Access& access_;
+  QuestionGate& questions_;
   UsageService usage_;
 };
 

@@ -19,6 +19,7 @@
 #include "server/machines/logins.h"
 #include "server/machines/service.h"
 #include "server/members/members.h"
+#include "server/question_gate.h"
 #include "server/spool/service.h"
 #include "server/store/archive/archive.h"
 
@@ -40,6 +41,7 @@ struct Services {
   LogService& logs;
   Members& members;
   AdministrationService& administration;
+  QuestionGate& questions;
   Orb& orb;
   int64_t lease_ms = 0;
   int64_t tick_ms = 0;

@@ -64,7 +64,7 @@ std::string copy_readable(soci::session& session, const Table& table,
   begin_copy(session, copy);
   bool full = false;
   try {
-    const sqlite::TimeLimit limit(session, longest);
+    const sqlite::TimeLimit limit(longest);
     return what_was_kept(TableCopier(session, copy, std::string("main.") + table.name).copy());
   } catch (const soci::soci_error& e) {
     full = sqlite::is_full(e);

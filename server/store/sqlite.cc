@@ -3,6 +3,7 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <mutex>
@@ -41,11 +42,6 @@ std::string uri_of(const std::string& path) {
   return uri;
 }
 
-void open(soci::session& session, const std::string& path) {
-  set_up();
-  session.open(soci::sqlite3, "db=" + uri_of(path) + " timeout=10");
-}
-
 // SQLite's result code; SQLITE_OK: the error is SOCI's own.
 int code_of(const soci::soci_error& error) {
   const auto* of_sqlite = dynamic_cast<const soci::sqlite3_soci_error*>(&error);
@@ -54,6 +50,19 @@ int code_of(const soci::soci_error& error) {
 
 sqlite_api::sqlite3* handle(soci::session& session) {
   return static_cast<soci::sqlite3_session_backend*>(session.get_backend())->conn_;
+}
+
+// When this thread's statements are interrupted.
+thread_local std::chrono::steady_clock::time_point t_end =
+    std::chrono::steady_clock::time_point::max();
+
+int is_over(void*) { return std::chrono::steady_clock::now() >= t_end ? 1 : 0; }
+
+void open(soci::session& session, const std::string& path) {
+  constexpr int kStepsBetween = 10'000;  // some tenths of a millisecond
+  set_up();
+  session.open(soci::sqlite3, "db=" + uri_of(path) + " timeout=10");
+  sqlite_api::sqlite3_progress_handler(handle(session), kStepsBetween, is_over, nullptr);
 }
 
 }  // namespace
@@ -151,15 +160,11 @@ void reread_schema(soci::session& session) { session << "PRAGMA writable_schema=
 
 std::string through(const std::string& index) { return " indexed by " + index; }
 
-TimeLimit::TimeLimit(soci::session& session, std::chrono::microseconds span)
-    : session_(session), end_(std::chrono::steady_clock::now() + span) {
-  sqlite_api::sqlite3_progress_handler(
-      handle(session_), 10'000,
-      [](void* self) -> int { return static_cast<TimeLimit*>(self)->is_over(); }, this);
+TimeLimit::TimeLimit(std::chrono::microseconds span)
+    : end_(std::chrono::steady_clock::now() + span), end_before_(t_end) {
+  t_end = std::min(end_, end_before_);
 }
 
-TimeLimit::~TimeLimit() {
-  sqlite_api::sqlite3_progress_handler(handle(session_), 0, nullptr, nullptr);
-}
+TimeLimit::~TimeLimit() { t_end = end_before_; }
 
 }  // namespace sublet::server::sqlite

@@ -64,18 +64,18 @@ inline constexpr const char* kNumbered = " integer primary key";
 // because it does not know how few rows the index has.
 std::string through(const std::string& index);
 
-// Interrupts statements of this session that still run `span` after construction; they
-// throw soci::soci_error.
+// Interrupts statements of this thread, of all sessions, that still run `span` after
+// construction; they throw soci::soci_error. Of several limits the first to end counts.
 class TimeLimit {
  public:
-  TimeLimit(soci::session& session, std::chrono::microseconds span);
+  explicit TimeLimit(std::chrono::microseconds span);
   ~TimeLimit();
   TimeLimit(const TimeLimit&) = delete;
   bool is_over() const { return std::chrono::steady_clock::now() >= end_; }
 
  private:
-  soci::session& session_;
   const std::chrono::steady_clock::time_point end_;
+  const std::chrono::steady_clock::time_point end_before_;  // of the thread's other limits
 };
 
 }  // namespace sublet::server::sqlite

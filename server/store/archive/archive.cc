@@ -10,7 +10,6 @@ namespace sublet::server {
 Archive::Archive(const std::string& path) {
   try {
     connections_ = std::make_unique<Connections>(path, 2);
-    reports_ = std::make_unique<Connections>(path, 1);
     finished_ = std::make_unique<FinishedFiles>(path, path.substr(0, path.rfind('/')) + "/history");
   } catch (const soci::soci_error& e) {
     throw StoreError("cannot open the database " + path + ": " + e.get_error_message());
@@ -20,6 +19,11 @@ Archive::Archive(const std::string& path) {
 Archive::~Archive() = default;
 
 void Archive::serve_apart() { connections_->serve_apart(); }
+
+void Archive::within(std::chrono::microseconds span, const std::function<void()>& f) {
+  const sqlite::TimeLimit limit(span);
+  f();
+}
 
 std::optional<BatchRow> Archive::batch(BatchId id) {
   const std::string where = "where id = " + std::to_string(id);

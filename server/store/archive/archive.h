@@ -2,12 +2,13 @@
 // files. Uses separate, read-only connections to the database (WAL: readers and
 // the committer do not block each other).
 //
-// Threads: any; calls share a small number of connections. Reports have their
-// own, since they may take long, and so has the committer.
+// Threads: any; calls share a small number of connections. Threads that must wait for none, or
+// take long, have their own (serve_apart).
 #ifndef SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
 #define SUBLET_SERVER_STORE_ARCHIVE_ARCHIVE_H_
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -85,9 +86,13 @@ class Archive {
   explicit Archive(const std::string& path);
   ~Archive();
 
-  // From now on the calling thread, the committer, has a connection of its own, so
-  // that it never waits for a long query.
+  // From now on the calling thread has a connection of its own: the committer, so that it never
+  // waits for a query, and those that answer questions which may take long, so that none waits
+  // for these. The thread must not use the archive after its end.
   void serve_apart();
+  // Calls f. Queries of it that still run after this span throw Refusal kLimitExceeded
+  // "question.too_long".
+  void within(std::chrono::microseconds span, const std::function<void()>& f);
 
   // In order of id, from `after` + 1 on, or newest first, from `after` - 1 down (`after` 0:
   // from the beginning). At most `limit` rows, one per record, which may cover several
@@ -211,7 +216,6 @@ class Archive {
   class Connection;
   class Connections;
   std::unique_ptr<Connections> connections_;
-  std::unique_ptr<Connections> reports_;
   std::unique_ptr<FinishedFiles> finished_;
   std::atomic<uint64_t> moves_{0};  // begun and ended; odd: one goes on
   // Enough for a million lines of command arguments.

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "protocol/codec.h"
@@ -21,6 +20,14 @@
 #include "server/store/sqlite.h"
 
 namespace sublet::server {
+
+// A query was ended by Archive::within().
+inline Refusal too_long() {
+  return Refusal(Refusal::Kind::kLimitExceeded, "question.too_long",
+                 "the answer takes longer than the server allows",
+                 "Ask for less at a time: a batch, some ids, unfinished jobs, a shorter period.",
+                 "question");
+}
 
 class Archive::Connection : public soci::session {
  public:
@@ -58,18 +65,20 @@ class Archive::Connections {
     }
   }
 
-  // From now on the calling thread has a connection of its own. Call once, before other
-  // threads use this.
+  // From now on the calling thread has a connection of its own.
   void serve_apart() {
-    sqlite::open_to_read(apart_, path_);
-    apart_thread_ = std::this_thread::get_id();
+    auto own = std::make_unique<Connection>();
+    sqlite::open_to_read(*own, path_);
+    t_own = {number_, own.get()};
+    std::lock_guard lock(mutex_);
+    apart_.push_back(std::move(own));
   }
 
   // Runs f(connection) with exclusive use of a connection. Throws Refusal
   // (kUnavailable) when none is free within `patience`.
   template <typename F>
   auto with(F f, std::chrono::microseconds patience = std::chrono::seconds(10)) {
-    if (std::this_thread::get_id() == apart_thread_.load()) return ask(apart_, f);
+    if (t_own.of == number_) return ask(*t_own.connection, f);
     const Place place(*this, patience);
     return ask(*place.connection, f);
   }
@@ -89,6 +98,7 @@ class Archive::Connections {
     try {
       return f(connection);
     } catch (const soci::soci_error& e) {
+      if (sqlite::was_interrupted(e)) throw too_long();
       throw StoreError(std::string("the database could not be read: ") + e.get_error_message());
     } catch (const protocol::Damaged& e) {
       throw StoreError(std::string("a row of the database is damaged: ") + e.what());
@@ -112,9 +122,21 @@ class Archive::Connections {
     freed_.notify_one();
   }
 
+  // Tells the archives of this process apart, also those that are gone.
+  static uint64_t next_number() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+  }
+  // This thread's own connection, and the number of the archive that it belongs to.
+  struct Own {
+    uint64_t of;
+    Connection* connection;
+  };
+  inline static thread_local Own t_own{0, nullptr};
+
+  const uint64_t number_ = next_number();
   const std::string path_;
-  Connection apart_;
-  std::atomic<std::thread::id> apart_thread_{};  // initially no thread
+  std::vector<std::unique_ptr<Connection>> apart_;
   std::mutex mutex_;
   std::condition_variable freed_;
   std::vector<Connection> connections_;

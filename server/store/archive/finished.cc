@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "protocol/codec.h"
 #include "server/commit/store.h"
+#include "server/store/archive/connections.h"
 #include "server/store/migration.h"
 #include "server/store/rows.h"
 #include "server/store/sqlite.h"
@@ -176,6 +177,7 @@ void FinishedFiles::each(const scheduling::JobRange& range,
       if (has_jobs_of(*session, range)) f(*session);
       file->give(std::move(session));
     } catch (const soci::soci_error& e) {
+      if (sqlite::was_interrupted(e)) throw too_long();
       blame(*file, e.get_error_message());
     } catch (const protocol::Damaged& e) {  // a row of the file
       file->failed(e.what());

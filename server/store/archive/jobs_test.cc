@@ -1,10 +1,13 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 
 #include "base/testing/temporary_folder.h"
 #include "protocol/codec.h"
 #include "server/commit/store.h"
+#include "server/refusal.h"
 #include "server/store/archive/archive.h"
 #include "server/store/archive/finished.h"
 #include "server/store/sql_store.h"
@@ -31,6 +34,7 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_file_is_not_blamed_for_the_database);
   CPPUNIT_TEST(a_row_that_cannot_be_right_costs_its_file);
   CPPUNIT_TEST(questions_do_not_wait_for_each_other);
+  CPPUNIT_TEST(a_question_that_takes_too_long_is_ended);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -181,6 +185,48 @@ class ArchiveJobsTest : public CppUnit::TestFixture {
     files->each(kAllJobs, [&](soci::session& one) {
       files->each(kAllJobs, [&](soci::session& other) { asked += &one != &other; });
     });
+    CPPUNIT_ASSERT_EQUAL(1, asked);
+  }
+
+  // Whether the archive ends this question within no time.
+  bool is_ended(const std::function<void()>& question) {
+    try {
+      archive_->within(std::chrono::microseconds(0), question);
+    } catch (const Refusal& refusal) {
+      CPPUNIT_ASSERT_EQUAL(std::string("question.too_long"), refusal.code);
+      return true;
+    }
+    return false;
+  }
+
+  void a_question_that_takes_too_long_is_ended() {
+    SqlStore store(folder_ / "pool.db");
+    Changes changes;
+    for (JobId id = 1000; id < 6000; ++id) {
+      changes.jobs[id].id = id;
+      changes.jobs[id].user = "ben";
+      changes.jobs[id].state = JobState::kDone;
+    }
+    store.commit(changes);
+    JobQuery all;
+    all.ids = {kAllJobs};
+    const auto count = [&] { archive_->count(all); };
+    CPPUNIT_ASSERT(is_ended(count));
+    CPPUNIT_ASSERT(is_ended([&] { archive_->within(std::chrono::hours(1), count); }));
+    count();
+    // In a file of history, which is not blamed.
+    Changes::MovedJobs moved;
+    for (JobId id = 1000; id < 5000; ++id) moved.jobs.push_back(id);
+    FinishedFiles files(folder_ / "pool.db", folder_ / "history");
+    files.write("2026-01", moved);
+    CPPUNIT_ASSERT(is_ended([&] {
+      files.each(kAllJobs, [](soci::session& sql) {
+        long long sum = 0;
+        sql << "select sum(a.count + b.count) from jobs a, jobs b", soci::into(sum);
+      });
+    }));
+    int asked = 0;
+    files.each(kAllJobs, [&](soci::session&) { ++asked; });
     CPPUNIT_ASSERT_EQUAL(1, asked);
   }
 };

@@ -206,9 +206,9 @@ void add_steps(soci::session& sql, const UsageQuery& query, std::vector<UsageRow
 
 std::vector<UsageRow> Archive::usage(const UsageQuery& query) {
   const std::chrono::microseconds may_take(query.may_take);
-  return reports_->with(
+  return connections_->with(
       [&](soci::session& sql) {
-        const sqlite::TimeLimit limit(sql, may_take);
+        const sqlite::TimeLimit limit(may_take);
         try {
           std::vector<UsageRow> lines = sums_of(sql, query);
           if (query.with_steps) add_steps(sql, query, lines);
