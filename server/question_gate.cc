@@ -45,6 +45,7 @@ void QuestionGate::stop() {
     threads.swap(threads_);
   }
   changed_.notify_all();
+  rested_.notify_all();
   for (auto& thread : threads) thread.join();
 }
 
@@ -77,6 +78,17 @@ std::deque<std::string>::iterator QuestionGate::next_user() {
                               [&](const std::string& user) { return !answered_.contains(user); });
 }
 
+void QuestionGate::answer(Question& question) {
+  const auto begun = std::chrono::steady_clock::now();
+  settings_.run ? settings_.run(question.answer) : question.answer();
+  question.taken.set_value();
+  const auto ended = std::chrono::steady_clock::now();
+  const auto rest = std::clamp<std::chrono::steady_clock::duration>(
+      ended - begun, settings_.least_rest, settings_.longest_rest);
+  std::unique_lock lock(mutex_);
+  rested_.wait_until(lock, ended + rest, [&] { return stopping_; });
+}
+
 void QuestionGate::serve() {
   setpriority(PRIO_PROCESS, 0, kNice);  // of this thread; may be lowered by any user
   if (settings_.begin) settings_.begin();
@@ -96,8 +108,7 @@ void QuestionGate::serve() {
       turns_.push_back(user);
     answered_.insert(user);
     lock.unlock();
-    settings_.run ? settings_.run(question->answer) : question->answer();
-    question->taken.set_value();
+    answer(*question);
     lock.lock();
     answered_.erase(user);
     changed_.notify_one();

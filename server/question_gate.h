@@ -1,13 +1,16 @@
 // Where users' questions wait that may take long: lists, counts, reports, what a job is. Few are
 // answered at a time, by threads of low priority, so that no user's questions delay another's
 // jobs, nor for long another's questions (rule 8): at most one of each user at a time, and the
-// users take turns.
+// users take turns. After each answer the thread and the user rest: otherwise questions that are
+// answered in no time would come as fast as both cores can carry them, and that work, of the ORB
+// and of the caller, has no low priority.
 //
 // Threads: any may ask and stop. A question runs on a thread of the gate, so it must not hold the
 // brain (Pipeline::ask): a thread of low priority might keep it for long.
 #ifndef SUBLET_SERVER_QUESTION_GATE_H_
 #define SUBLET_SERVER_QUESTION_GATE_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -27,6 +30,9 @@ class QuestionGate {
   struct Settings {
     size_t at_once = 4;
     size_t waiting_per_user = 64;
+    // The rest is as long as the answer took, within these.
+    std::chrono::microseconds least_rest{2'000};
+    std::chrono::microseconds longest_rest{20'000};
     // Calls this question, on a thread of the gate, with what shall hold for each; empty: nothing.
     std::function<void(const std::function<void()>& question)> run = {};
     // Called by each thread of the gate before its first question; empty: nothing.
@@ -64,15 +70,18 @@ class QuestionGate {
   void enqueue(const std::string& user, std::function<void()> answer);
   void start_threads();
   void serve();
+  // Answers it and rests.
+  void answer(Question& question);
   // The user whose turn it is and who has no question under way; end(): there is none.
   std::deque<std::string>::iterator next_user();
 
   const Settings settings_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable rested_;  // only the end wakes who rests
   std::map<std::string, std::deque<std::shared_ptr<Question>>> waiting_;  // none is empty
   std::deque<std::string> turns_;   // the users of waiting_, whose turn is next first
-  std::set<std::string> answered_;  // users whose question is under way
+  std::set<std::string> answered_;  // users whose question is under way, or who rest
   bool stopping_ = false;
   std::vector<std::thread> threads_;
 };

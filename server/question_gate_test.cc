@@ -44,6 +44,7 @@ class QuestionGateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_of_each_user_at_a_time);
   CPPUNIT_TEST(not_more_at_once);
   CPPUNIT_TEST(too_many_of_one_user);
+  CPPUNIT_TEST(a_user_rests_after_each_answer);
   CPPUNIT_TEST(its_threads_have_a_low_priority);
   CPPUNIT_TEST(what_holds_for_each);
   CPPUNIT_TEST(waiting_questions_are_refused_at_the_end);
@@ -145,6 +146,21 @@ class QuestionGateTest : public CppUnit::TestFixture {
                          code_of([&] { gate.ask("ann", [] {}); }));
     held.finish();
     for (auto& one : asked) CPPUNIT_ASSERT_EQUAL(1, one.get());
+  }
+
+  void a_user_rests_after_each_answer() {
+    using std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds kRest(30);
+    QuestionGate gate({.least_rest = kRest, .longest_rest = kRest});
+    const auto now = [] { return steady_clock::now(); };
+    const auto first = gate.ask("ann", now);
+    gate.ask("bob", now);
+    CPPUNIT_ASSERT(gate.ask("ann", now) - first >= kRest);
+    // The end waits for nobody who rests.
+    QuestionGate other(
+        {.least_rest = std::chrono::hours(1), .longest_rest = std::chrono::hours(1)});
+    other.ask("ann", [] {});
+    other.stop();
   }
 
   void its_threads_have_a_low_priority() {
