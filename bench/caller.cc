@@ -15,8 +15,7 @@
 //                                 2 kinds, adjacent jobs differ (not stored as one row)
 //   array COUNT                   one batch of one array: {"seconds"}
 //   waiting                       number of waiting jobs, from the brain: {"at", "waiting"}
-//   count                         {"waiting", "placed", "running", "done", "failed"}; reads
-//                                 every job's row
+//   count                         {"waiting", "placed", "running", "done", "failed"}
 //   await-other PID               waits until a server with another PID answers:
 //                                 {"at", "server_pid"}
 #include <time.h>

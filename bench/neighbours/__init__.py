@@ -3,9 +3,10 @@
 One workstation with one slot runs the jobs, one after the other. Beside them, in turn: nothing;
 240 connections that wait for changes; questions for why a job waits, in 8 threads; jobs appended
 to batches that are never committed; batches of 100,000 different jobs, committed and removed;
-counts, and lists, of 100,000 finished jobs in 8 threads; sixteen of seventeen workstations that
+counts, and lists, of 1,000,000 finished jobs in 8 threads; sixteen of seventeen workstations that
 do not answer; a thousand machines that join at once. As root the other user is `nobody`, else the
-same. The budget is the design's."""
+same. The budget is the design's. A load of which the server refuses a call, other than to append
+beyond the quota, is none: the benchmark fails."""
 
 import contextlib
 import json
@@ -19,24 +20,39 @@ import measure
 
 BUDGET = 0.05  # s, p99
 PARTS = ["alone", "watch", "why", "append", "commit", "count", "list", "stopped", "join"]
+OF_FINISHED = ["count", "list"]  # in one pool: the jobs take a minute or two
+THREADS = {"append": 1, "commit": 1}
 SETS = ["log.level=warning", "server.max_connections_per_user=300"]
 
 
 def run(report, quick, only=PARTS):
     missed = []
-    seconds, jobs = (0.5, 1000) if quick else (10, 100_000)
-    threads = {"watch": 10 if quick else 240, "append": 1, "commit": 1}
-    for part in [part for part in PARTS if part in only]:
-        beside = {"stopped": beside_stopped, "join": beside_joins}.get(part)
-        if beside is not None:
-            delays = beside(seconds, quick)
-        else:
-            delays = beside_user(report, part, threads.get(part, 8), jobs, seconds)
+    for part, delays in delays_beside(report, quick, only):
         report.add_spread(part, delays, budget=1000 * BUDGET)
         if measure.percentile(delays, 99) > BUDGET and not quick:
             missed.append(part)
     if missed:
         raise measure.Missed("beyond the budget: " + ", ".join(missed))
+
+
+def delays_beside(report, quick, only):
+    """Yields each part and the delays measured beside its load."""
+    seconds, jobs, finished = (0.5, 1000, 2000) if quick else (10, 100_000, 1_000_000)
+    threads = dict(THREADS, watch=10 if quick else 240)
+    asked = [part for part in PARTS if part in only]
+    for part in [part for part in asked if part not in OF_FINISHED + ["stopped", "join"]]:
+        with one_workstation() as (pool, caller):
+            yield part, beside_user(report, pool, caller, part, threads, jobs, seconds)
+    if set(OF_FINISHED) & set(asked):
+        with one_workstation() as (pool, caller):
+            with neighbour(pool, "finish", 1, finished):
+                pass
+            for part in [part for part in OF_FINISHED if part in asked]:
+                yield part, beside_user(report, pool, caller, part, threads, jobs, seconds)
+    if "stopped" in asked:
+        yield "stopped", beside_stopped(seconds)
+    if "join" in asked:
+        yield "join", beside_joins(seconds, quick)
 
 
 @contextlib.contextmanager
@@ -50,19 +66,18 @@ def one_workstation():
             yield pool, caller
 
 
-def beside_user(report, load, threads, jobs, seconds):
-    with one_workstation() as (pool, caller):
-        if load == "alone":
-            return caller.ask("through", seconds)["delays"]
-        if load in ("count", "list"):
-            with neighbour(pool, "finish", 1, jobs):
-                pass
-        with neighbour(pool, load, threads, jobs) as other:
-            before = time.monotonic()
-            delays = caller.ask("through", seconds)["delays"]
-            took = time.monotonic() - before
-        report.add(load + "_calls", other["calls"] / took, "calls/s")
-        return delays
+def beside_user(report, pool, caller, load, threads, jobs, seconds):
+    if load == "alone":
+        return caller.ask("through", seconds)["delays"]
+    with neighbour(pool, load, threads.get(load, 8), jobs) as other:
+        before = time.monotonic()
+        delays = caller.ask("through", seconds)["delays"]
+        took = time.monotonic() - before
+    if other["calls"] == 0 or (other["refused"] > 0 and load != "append"):
+        raise measure.Unmeasurable("beside %s: %d calls, %d refused" %
+                                   (load, other["calls"], other["refused"]))
+    report.add(load + "_calls", other["calls"] / took, "calls/s")
+    return delays
 
 
 @contextlib.contextmanager
@@ -95,7 +110,7 @@ def said(process):
 
 
 # An order to each of them is under way meanwhile.
-def beside_stopped(seconds, _quick):
+def beside_stopped(seconds):
     with harness.Pool(SETS) as pool:
         pool.start_server()
         deaf = [pool.client("deaf%d" % number).start() for number in range(latency.STOPPED)]
