@@ -33,6 +33,9 @@ class Refusal : public std::runtime_error {
   std::string subject;
 };
 
+// The code of a Refusal (kUnavailable) because an allocation failed.
+inline constexpr const char* kOutOfMemory = "server.memory";
+
 // Calls a check of job/, and rethrows its JobError as a Refusal.
 template <typename Check>
 auto refusing(Check&& check) -> decltype(check()) {

@@ -197,6 +197,9 @@ Pipeline::Listener Server::listener() {
     if (pipeline_) signs_->performed = pipeline_->performed();
   };
   l.failed = [this](const std::string& why) { disk_.give_up_reserve(why); };
+  l.short_of_memory = [] {
+    log(Severity::error) << "there was not enough memory: what needed it was refused";
+  };
   return l;
 }
 

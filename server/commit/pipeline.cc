@@ -21,10 +21,25 @@ constexpr int64_t kReloadPauseNs = 1'000'000'000;
 Refusal unavailable(const char* code, const std::string& message, const std::string& advice) {
   return Refusal(Refusal::Kind::kUnavailable, code, message, advice, "server");
 }
+
+Refusal not_committed(bool out_of_memory) {
+  const char* code = out_of_memory ? kOutOfMemory : "server.disk";
+  const char* message =
+      out_of_memory ? "the server ran out of memory" : "the server could not write its database";
+  const char* advice = out_of_memory
+                           ? "It may have been done nevertheless: look (`sublet ls`) before you do "
+                             "it again, with less at a time; programs repeat it with the same "
+                             "request id."
+                           : "It may have been done nevertheless: when the administrator has made "
+                             "room, look (`sublet ls`) before you do it again; programs repeat it "
+                             "with the same request id.";
+  return unavailable(code, message, advice);
+}
 }  // namespace
 
 Outcome Turn::apply(const Event& event) {
   Pipeline& p = *pipeline_;
+  p.work_changes_ = true;
   Outcome outcome = p.pool_->apply(event, p.now_);
   for (const auto& record : outcome.records) p.changes_.add(record);
   p.decisions_.insert(p.decisions_.end(), outcome.decisions.begin(), outcome.decisions.end());
@@ -36,7 +51,10 @@ Outcome Turn::apply(const Event& event) {
 void Turn::tick() { apply(scheduling::Ticked{pipeline_->utc_offset()}); }
 
 const scheduling::Pool& Turn::pool() const { return *pipeline_->pool_; }
-Changes& Turn::changes() { return pipeline_->changes_; }
+Changes& Turn::changes() {
+  pipeline_->work_changes_ = true;
+  return pipeline_->changes_;
+}
 Micros Turn::now() const { return pipeline_->now_; }
 
 std::optional<std::string> Turn::answered(const std::string& key, const std::string& digest) {
@@ -55,7 +73,7 @@ std::optional<std::string> Turn::answered(const std::string& key, const std::str
 }
 
 void Turn::remember(const std::string& key, const std::string& digest, const std::string& answer) {
-  pipeline_->changes_.requests[key] = RequestRow{key, digest, answer, pipeline_->now_};
+  changes().requests[key] = RequestRow{key, digest, answer, pipeline_->now_};
 }
 
 Pipeline::Pipeline(const PipelineSettings& settings, Store& store, const Clock& clock,
@@ -120,13 +138,13 @@ void Pipeline::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  std::deque<Work> left;
+  std::vector<Work> left;
   {
     std::lock_guard lock(mutex_);
-    left.swap(queue_);
+    left.assign(std::make_move_iterator(queue_.begin()), std::make_move_iterator(queue_.end()));
+    queue_.clear();
   }
-  for (auto& work : left)
-    if (work.done) work.done(false);
+  settle(left, Fate::kLost);
 }
 
 void Pipeline::enqueue(Work work, int64_t due_ns) {
@@ -146,7 +164,9 @@ void Pipeline::enqueue(Work work, int64_t due_ns) {
 }
 
 void Pipeline::post(std::function<void(Turn&)> work, std::function<void(bool)> done) {
-  enqueue(Work{std::move(work), std::move(done)});
+  std::function<void(Fate)> settled;
+  if (done) settled = [done = std::move(done)](Fate fate) { done(fate == Fate::kCommitted); };
+  enqueue(Work{std::move(work), std::move(settled)});
 }
 
 void Pipeline::post_with_next(std::function<void(Turn&)> work) {
@@ -162,7 +182,7 @@ void Pipeline::perform_alone(std::function<void(Turn&)> work, std::function<void
 void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> committed,
                        bool alone) {
   struct Ticket {
-    std::promise<bool> committed;
+    std::promise<Fate> settled;
     std::exception_ptr thrown;
   };
   auto ticket = std::make_shared<Ticket>();
@@ -173,18 +193,14 @@ void Pipeline::perform(std::function<void(Turn&)> work, std::function<void()> co
       ticket->thrown = std::current_exception();
     }
   };
-  const auto done = [ticket, committed = std::move(committed)](bool ok) {
-    if (ok && committed) committed();
-    ticket->committed.set_value(ok);
+  const auto done = [ticket, committed = std::move(committed)](Fate fate) {
+    if (fate == Fate::kCommitted && committed) committed();
+    ticket->settled.set_value(fate);
   };
   enqueue(Work{run, done, alone});
-  const bool on_disk = ticket->committed.get_future().get();
+  const Fate fate = ticket->settled.get_future().get();
   // A refusal, too, may depend on changes of this group that were not written to disk.
-  if (!on_disk)
-    throw unavailable("server.disk", "the server could not write its database",
-                      "It may have been done nevertheless: when the administrator has made room, "
-                      "look (`sublet ls`) before you do it again; programs repeat it with the same "
-                      "request id.");
+  if (fate != Fate::kCommitted) throw not_committed(fate == Fate::kOutOfMemory);
   if (ticket->thrown) std::rethrow_exception(ticket->thrown);
   crash_point("reply");
 }
@@ -229,8 +245,7 @@ bool Pipeline::run_once() {
   std::vector<Work> group = next_group();
   if (listener_.beat) listener_.beat();
   if (broken_ && !reload()) {
-    for (auto& work : group)
-      if (work.done) work.done(false);
+    settle(group, broken_by_);
     return !group.empty();
   }
   run_group(group);
@@ -246,9 +261,23 @@ bool Pipeline::reload() {
     reloaded_ns_ = 0;
     return true;
   } catch (const std::exception& e) {
-    if (listener_.failed) listener_.failed(e.what());
+    broken_by_ = note_failure(e);
     return false;
   }
+}
+
+void Pipeline::settle(std::vector<Work>& group, Fate fate) {
+  for (auto& work : group)
+    if (work.done) work.done(fate == Fate::kCommitted ? work.fate : fate);
+}
+
+Pipeline::Fate Pipeline::note_failure(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    if (listener_.short_of_memory) listener_.short_of_memory();
+    return Fate::kOutOfMemory;
+  }
+  if (listener_.failed) listener_.failed(e.what());
+  return Fate::kLost;
 }
 
 void Pipeline::run_group(std::vector<Work>& group) {
@@ -258,21 +287,31 @@ void Pipeline::run_group(std::vector<Work>& group) {
   tick_now();
   for (auto& work : group) {
     if (listener_.beat) listener_.beat();
-    try {
-      work.run(turn);
-    } catch (const Refusal&) {
-      // Posted work that was refused: no caller waits, and nothing was applied.
-    } catch (const std::exception& e) {
-      broken_ = true;
-      if (listener_.failed) listener_.failed(e.what());
-      break;
-    }
+    run(work, turn);
+    if (broken_) break;
   }
   const bool alone = !group.empty() && group.front().alone;
   if (!broken_ && !alone) apply_due(turn);
   brain.unlock();
   commit_group(group);
   performed_ += group.size();
+}
+
+void Pipeline::run(Work& work, Turn& turn) {
+  work_changes_ = false;
+  try {
+    work.run(turn);
+  } catch (const Refusal&) {
+    // Posted work that was refused: no caller waits, and nothing was applied.
+  } catch (const std::exception& e) {
+    const Fate fate = note_failure(e);
+    if (fate == Fate::kOutOfMemory && !work_changes_) {
+      work.fate = fate;
+      return;
+    }
+    broken_ = true;
+    broken_by_ = fate;
+  }
 }
 
 void Pipeline::apply_due(Turn& turn) {
@@ -282,25 +321,27 @@ void Pipeline::apply_due(Turn& turn) {
   if (deadline && now_ >= *deadline) turn.apply(scheduling::TimePassed{});
 }
 
-void Pipeline::commit_group(std::vector<Work>& group) {
-  bool committed = true;
-  uint64_t last_change = 0;
-  std::set<std::string> users;
-  if (broken_) {
-    committed = false;
-  } else if (!changes_.empty()) {
-    crash_point("commit");
-    if (!changes_.changes.empty()) last_change = changes_.changes.back().number;
-    for (const auto& change : changes_.changes) users.insert(change.user);
-    try {
-      store_.commit(changes_);
-    } catch (const StoreError& e) {
-      committed = false;
-      broken_ = true;
-      if (listener_.failed) listener_.failed(e.what());
-    }
-    crash_point("committed");
+Pipeline::Fate Pipeline::commit_changes() {
+  if (broken_) return broken_by_;
+  if (changes_.empty()) return Fate::kCommitted;
+  crash_point("commit");
+  Fate fate = Fate::kCommitted;
+  try {
+    store_.commit(changes_);
+  } catch (const std::exception& e) {
+    broken_ = true;
+    fate = broken_by_ = note_failure(e);
   }
+  crash_point("committed");
+  return fate;
+}
+
+void Pipeline::commit_group(std::vector<Work>& group) {
+  const uint64_t last_change = changes_.changes.empty() ? 0 : changes_.changes.back().number;
+  std::set<std::string> users;
+  for (const auto& change : changes_.changes) users.insert(change.user);
+  const Fate fate = commit_changes();
+  const bool committed = fate == Fate::kCommitted;
   changes_ = Changes();
   std::vector<scheduling::Decision> decisions = std::move(decisions_);
   decisions_.clear();
@@ -311,8 +352,7 @@ void Pipeline::commit_group(std::vector<Work>& group) {
     if (!committed) lost_ = settled_;
   }
   group_settled_.notify_all();
-  for (auto& work : group)
-    if (work.done) work.done(committed);
+  settle(group, fate);
   if (committed && last_change && listener_.grown) listener_.grown(last_change, users);
 }
 

@@ -3,7 +3,8 @@
 // events to the brain and add rows. No result (answer, decision, query result) is
 // visible to anybody before the transaction that contains it is on disk. If a
 // commit fails, the brain is discarded and rebuilt from the store, and all waiting
-// callers get Refusal kUnavailable.
+// callers get Refusal kUnavailable: "server.memory" if an allocation failed, which says nothing of
+// the disk, else "server.disk".
 //
 // Threads: perform() from any thread except the committer; it blocks until the
 // commit. ask() from any thread except the committer; it runs on the caller's. run_once() does all
@@ -75,6 +76,8 @@ class Pipeline {
     std::function<void(uint64_t last_change, const std::set<std::string>& users)> grown;
     // A commit failed: free disk space, so that running jobs can end.
     std::function<void(const std::string& why)> failed;
+    // An allocation failed.
+    std::function<void()> short_of_memory;
     // The committer is alive: at least once a second, and between work items.
     std::function<void()> beat;
   };
@@ -94,9 +97,9 @@ class Pipeline {
 
   // Runs `work` in a turn and returns when its changes are on disk. Throws the Refusal
   // that the work threw (only allowed before its first apply), or Refusal kUnavailable
-  // if the queue is full, the commit failed or the server is stopping. Any other
-  // exception of the work invalidates the brain: the whole group is refused and the
-  // brain rebuilt.
+  // if the queue is full, the commit failed or the server is stopping. If an allocation of the work
+  // fails before it has asked for anything that it may change, it alone is refused. Any other
+  // exception of the work invalidates the brain: the whole group is refused and the brain rebuilt.
   void perform(std::function<void(Turn&)> work);
   // The same, but alone in its transaction; `committed` is called on the committer after the
   // commit, while the brain and the database are as this work left them.
@@ -127,10 +130,12 @@ class Pipeline {
 
  private:
   friend class Turn;
+  enum class Fate { kCommitted, kLost, kOutOfMemory };
   struct Work {
     std::function<void(Turn&)> run;
-    std::function<void(bool)> done;
+    std::function<void(Fate)> done;
     bool alone = false;
+    Fate fate = Fate::kCommitted;  // that of its group, unless it failed alone
   };
 
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
@@ -142,8 +147,12 @@ class Pipeline {
   // due_ns: until then it waits for others; CLOCK_BOOTTIME.
   void enqueue(Work work, int64_t due_ns = 0);
   void run_group(std::vector<Work>& group);
+  void run(Work& work, Turn& turn);
+  static void settle(std::vector<Work>& group, Fate fate);
   void apply_due(Turn& turn);
   void commit_group(std::vector<Work>& group);
+  Fate commit_changes();
+  Fate note_failure(const std::exception& e);
   void loop();
   // False: the brain is to be rebuilt, or what the question saw is not on disk.
   bool ask_between_groups(const Question& question);
@@ -174,6 +183,8 @@ class Pipeline {
   // A commit or a work item failed: the brain may differ from the database. Reload
   // before the next group, at most once a second.
   std::atomic<bool> broken_{false};
+  Fate broken_by_ = Fate::kLost;
+  bool work_changes_ = false;  // the present work item has asked for what it may change
   int64_t reloaded_ns_ = 0;
 
   std::atomic<uint64_t> performed_{0};

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
 #include "scheduling/events/event_codec.h"
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
 
 namespace sublet::server {
@@ -29,6 +29,7 @@ class FailingStore : public Store {
   Snapshot load(std::vector<std::string>* damage) override { return real.load(damage); }
   void commit(const Changes& changes) override {
     if (during) std::exchange(during, {})();
+    if (std::exchange(lacks_memory, false)) throw std::bad_alloc();
     if (fail > 0) {
       --fail;
       throw StoreError("no room");
@@ -47,6 +48,7 @@ class FailingStore : public Store {
   int fail = 0;
   int seems_to_fail = 0;  // these commits are on disk nevertheless
   int commits = 0;
+  bool lacks_memory = false;     // the next commit
   std::function<void()> during;  // called once, by the next commit
 };
 
@@ -59,6 +61,7 @@ class PipelineTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_refusal_reaches_its_caller_only);
   CPPUNIT_TEST(a_refusal_from_what_was_rolled_back_is_not_told);
   CPPUNIT_TEST(a_piece_that_fails_half_way_leaves_nothing);
+  CPPUNIT_TEST(a_failed_allocation_is_no_full_disk);
   CPPUNIT_TEST(a_full_disk_does_not_make_it_spin);
   CPPUNIT_TEST(many_pieces_share_a_transaction);
   CPPUNIT_TEST(the_tick_comes_by_time);
@@ -85,6 +88,7 @@ class PipelineTest : public CppUnit::TestFixture {
   std::unique_ptr<Pipeline> pipeline_;
   std::vector<Decision> decisions_;
   std::vector<std::string> failures_;
+  int failed_allocations_ = 0;
 
   std::string path() const { return folder_.path() + "/pool.db"; }
 
@@ -100,6 +104,7 @@ class PipelineTest : public CppUnit::TestFixture {
       decisions_.insert(decisions_.end(), d.begin(), d.end());
     };
     listener.failed = [this](const std::string& why) { failures_.push_back(why); };
+    listener.short_of_memory = [this] { ++failed_allocations_; };
     pipeline_ = std::make_unique<Pipeline>(PipelineSettings{}, *store_, clock_, listener);
     store_->commits = 0;
   }
@@ -139,6 +144,39 @@ class PipelineTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(done);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, decisions_.size());
     CPPUNIT_ASSERT(std::holds_alternative<StartAttempt>(decisions_[0]));
+  }
+
+  // Only the one whose work it was is refused, or all of its group if the brain may have changed.
+  void a_failed_allocation_is_no_full_disk() {
+    enum Where { kBefore, kAfter, kStore };
+    for (const Where where : {kBefore, kAfter, kStore}) {
+      const auto fails = [&](Turn& t) {
+        if (where == kStore) store_->lacks_memory = true;
+        if (where == kStore || where == kAfter) t.apply(Submitted{1, "ann", "desk", {any_job()}});
+        if (where != kStore) throw std::bad_alloc();
+      };
+      open();
+      failed_allocations_ = 0;
+      bool other = false, own = true;
+      post_submit([&](bool ok) { other = ok; });
+      pipeline_->post(fails, [&](bool ok) { own = ok; });
+      pipeline_->run_once();
+      CPPUNIT_ASSERT(!own);
+      CPPUNIT_ASSERT_EQUAL(where == kBefore, other);
+      clock_.advance_ms(2000);
+      auto code = std::async(std::launch::async,
+                             [&] { return testing::code([&] { pipeline_->perform(fails); }); });
+      while (code.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
+        pipeline_->run_once();
+      CPPUNIT_ASSERT_EQUAL(std::string("server.memory"), code.get());
+      CPPUNIT_ASSERT_EQUAL(2, failed_allocations_);
+      CPPUNIT_ASSERT(failures_.empty());
+      clock_.advance_ms(2000);
+      pipeline_->run_once();  // rebuilds the brain
+      uint64_t waiting = 0;
+      pipeline_->ask([&](const Pool& pool, Micros) { waiting = pool.waiting(); });
+      CPPUNIT_ASSERT_EQUAL(uint64_t{1}, waiting);  // that of the first round
+    }
   }
 
   // Without the committer, in virtual time.

@@ -3,6 +3,7 @@
 #define SUBLET_SERVER_SERVANTS_GUARD_CALL_H_
 
 #include <functional>
+#include <new>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -41,6 +42,9 @@ auto guard_call(F&& operation) -> decltype(operation()) {
     raise(refusal);
   } catch (const CORBA::Exception&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    raise(Refusal(Refusal::Kind::kUnavailable, kOutOfMemory, "the server ran out of memory",
+                  "Try again, with less at a time.", "server"));
   } catch (const std::exception& e) {
     log(Severity::error) << "an operation failed: " << e.what();
     raise(Refusal(Refusal::Kind::kUnavailable, "server.internal",

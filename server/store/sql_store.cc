@@ -397,8 +397,12 @@ void SqlStore::commit(const Changes& changes) {
       session_->add(changes);
       session_->write(changes, at);
     });
+  } catch (const std::bad_alloc&) {
+    session_->clear();
+    throw;
   } catch (const std::exception& e) {
     session_->clear();
+    if (sqlite::is_out_of_memory(e)) throw std::bad_alloc();
     throw StoreError("the database could not be written: " + text_of(e));
   }
 }

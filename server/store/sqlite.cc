@@ -137,6 +137,12 @@ bool is_damage(const soci::soci_error& error) {
 
 bool is_full(const soci::soci_error& error) { return code_of(error) == SQLITE_FULL; }
 
+bool is_out_of_memory(const std::exception& error) {
+  const auto* from_soci = dynamic_cast<const soci::soci_error*>(&error);
+  const int code = from_soci != nullptr ? code_of(*from_soci) : SQLITE_OK;
+  return code == SQLITE_NOMEM || code == SQLITE_IOERR_NOMEM;
+}
+
 bool was_interrupted(const soci::soci_error& error) { return code_of(error) == SQLITE_INTERRUPT; }
 
 std::vector<std::string> table_names(soci::session& session) {

@@ -45,6 +45,8 @@ bool is_damage(const soci::soci_error& error);
 // Whether a statement failed because there was no room, or because a TimeLimit ended it.
 bool is_full(const soci::soci_error& error);
 bool was_interrupted(const soci::soci_error& error);
+// Whether SQLite could not allocate memory, which is no failure of the disk.
+bool is_out_of_memory(const std::exception& error);
 // The names of all tables. Throws soci::soci_error.
 std::vector<std::string> table_names(soci::session& session);
 // Renames a table and its indexes without reading any of their pages; call it in a
