@@ -73,7 +73,7 @@ struct ToText {
   }
   std::string operator()(const BatchRecord& r) const {
     return line("batch", r.id, r.stop_when.done, r.stop_when.failed, r.stop_when.output, r.done,
-                r.failed, r.stopped_by, r.at_most);
+                r.failed, r.stopped_by, r.at_most, r.to_come);
   }
   std::string operator()(const RelationRecord& r) const {
     std::string text = line("relation", r.jobs.first, r.jobs.count, r.on_never, r.lost_by,
@@ -134,7 +134,8 @@ struct Writer {
       demand(r.attempts >= it->second.attempts, "attempts went back");
       demand(damaged || r.generation >= it->second.generation, "generation went back");
     } else {
-      demand(r.id > last_job, "job id went back");
+      // Or it was reserved.
+      demand(r.id > last_job || r.id < books.pool.next_job, "job id went back");
     }
     books.jobs[r.id] = r;
   }
@@ -168,7 +169,8 @@ struct Writer {
   void operator()(const BatchRecord& r) const {
     once("batch " + std::to_string(r.id));
     demand(r.stop_when.is_set() || r.at_most > 0, "a batch without a condition or limit");
-    demand(books.batches[r.id].stopped_by == 0, "a stopped batch changed");
+    demand(books.batches[r.id].stopped_by == 0 || r.to_come < books.batches[r.id].to_come,
+           "a stopped batch changed");
     books.batches[r.id] = r;
   }
   void operator()(const AbsenceRecord& r) const {
@@ -249,9 +251,8 @@ Snapshot Books::snapshot() const {
   }
   for (const auto& [first, relation] : relations) snapshot.relations.push_back(relation);
   for (const auto& [key, program] : programs) snapshot.programs.push_back(program);
-  for (const BatchId id : at_work) {
-    if (batches.contains(id)) snapshot.batches.push_back(batches.at(id));
-  }
+  for (const auto& [id, batch] : batches)
+    if (at_work.contains(id) || batch.to_come > 0) snapshot.batches.push_back(batch);
   return snapshot;
 }
 

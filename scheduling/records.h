@@ -189,6 +189,7 @@ struct BatchRecord {
   uint64_t failed = 0;
   JobId stopped_by = 0;  // the job whose end stopped it; 0: it has not stopped
   uint64_t at_most = 0;  // of its jobs are on machines at a time; 0: any number
+  uint64_t to_come = 0;  // of its jobs (Submitted::Piece)
   bool operator==(const BatchRecord&) const = default;
 };
 
@@ -250,7 +251,7 @@ using Record = std::variant<JobRecord, AttemptRecord, MachineRecord, UserRecord,
 // Everything needed to rebuild the brain. May be omitted:
 // - final jobs, except those with a live attempt (removed, but not yet ended on its
 //   machine): without its job such an attempt keeps its slot and is charged to no user;
-// - batches without live jobs; relations that are over;
+// - batches without live jobs that have all come; relations that are over;
 // - ended attempts, except the newest of each live job: without it the job waits as
 //   long as a lease, since the attempt may still be running.
 struct Snapshot {
@@ -288,7 +289,7 @@ struct TellToLeave {
 using Decision = std::variant<StartAttempt, TellToLeave>;
 
 struct Answer {
-  JobId first_job = 0;    // Submitted
+  JobId first_job = 0;    // Submitted, BatchReserved
   BatchId batch = 0;      // BatchOpened
   MachineId machine = 0;  // MachineJoined
   // JobsRemoved, JobsHeld, JobsReleased, PrioritySet; MachineDrained: 1 if it was otherwise

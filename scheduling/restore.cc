@@ -87,7 +87,7 @@ class Restorer {
 
   // If the row is ignored, its jobs continue without the condition.
   void add_batch(const BatchRecord& row) {
-    if (row.stopped_by != 0)
+    if (row.stopped_by != 0 && row.to_come == 0)
       return complain(name_of(row) + " is left out: it has stopped, yet has live jobs");
     if (!s_.jobs.restore(row)) complain(name_of(row) + " is left out: no valid id or condition");
   }

@@ -41,6 +41,7 @@ struct Pool::State {
   // ---- events (see events.h) ----
   void on(const Submitted& event);
   void on(const BatchOpened& event);
+  void on(const BatchReserved& event);
   void on(const JobsRemoved& event);
   void on(const JobsHeld& event);
   void on(const JobsReleased& event);

@@ -254,10 +254,18 @@ void JobBook::ask_memory(Job& job, uint64_t memory) {
   touch(job);
 }
 
-void JobBook::open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most) {
+void JobBook::open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most,
+                         uint64_t to_come) {
   Batch& batch = batches_[id];
-  batch.record = {id, stop_when, 0, 0, 0, at_most};
+  batch.record = {id, stop_when, 0, 0, 0, at_most, to_come};
   touch(batch);
+}
+
+void JobBook::note_to_come(BatchId id, uint64_t jobs) {
+  const auto it = batches_.find(id);
+  if (it == batches_.end()) return;
+  it->second.record.to_come = jobs;
+  touch(it->second);
 }
 
 void JobBook::note_begin(BatchId id) {
@@ -276,7 +284,9 @@ bool JobBook::restore(const BatchRecord& row) {
 }
 
 void JobBook::forget_empty_batches() {
-  std::erase_if(batches_, [](const auto& batch) { return batch.second.jobs.empty(); });
+  std::erase_if(batches_, [](const auto& batch) {
+    return batch.second.jobs.empty() && batch.second.record.to_come == 0;
+  });
 }
 
 void JobBook::wait_again(Job& job) {
@@ -325,13 +335,13 @@ void JobBook::erase_final() {
   final_.clear();
 }
 
-// A batch without live jobs is no longer needed.
+// A batch without live jobs is no longer needed, if none are to come.
 void JobBook::forget_batch_of(Job& job) {
   if (job.batch == nullptr) return;
   job.batch->jobs.erase(job.record.id);
   if (!job.batch->jobs.empty()) return;
   if (job.batch->record.at_most > 0) --job.user->limited_batches;
-  batches_.erase(job.record.batch);
+  if (job.batch->record.to_come == 0) batches_.erase(job.record.batch);
 }
 
 }  // namespace sublet::scheduling

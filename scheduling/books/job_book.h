@@ -32,7 +32,7 @@ struct Host;
 struct Machine;
 struct UserLine;
 
-// A batch with a stop condition or a limit, while it has live jobs.
+// A batch with a stop condition or a limit, while it has live jobs or some are to come.
 struct Batch {
   BatchRecord record;
   uint64_t attempts = 0;  // live ones, including those of removed jobs
@@ -125,7 +125,10 @@ class JobBook {
   void touch(Job& job) { touched_.add(job); }
 
   // ---- batches ----
-  void open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most);
+  // `to_come`: BatchRecord.
+  void open_batch(BatchId id, const StopWhen& stop_when, uint64_t at_most, uint64_t to_come = 0);
+  // So many of its jobs are yet to come. Does nothing if it has no stop condition or limit.
+  void note_to_come(BatchId id, uint64_t jobs);
   // An attempt of a job of this batch begins, or has ended; its user's lines are settled anew.
   void note_begin(BatchId id);
   void note_end(BatchId id);

@@ -111,7 +111,9 @@ void fields(A& a, Submitted& e) {
   const bool has_times = std::any_of(e.jobs.begin(), e.jobs.end(), [](auto& job) {
     return !job.needs.hours.empty() || job.earliest != 0;
   });
-  const bool has_times_or_program = has_times || has_program;
+  const bool is_piece = e.piece.first != 0;
+  const bool has_programs = has_program || is_piece;
+  const bool has_times_or_program = has_times || has_programs;
   const bool has_at_most = e.at_most > 0 || has_times_or_program;
   const bool has_last = has_relations || has_prefer || has_resources || has_at_most;
   const bool has_later = has_require || has_last;
@@ -141,8 +143,13 @@ void fields(A& a, Submitted& e) {
       a.field(job.earliest);
     }
   });
-  a.tail(has_program, [&] {
+  a.tail(has_programs, [&] {
     for (auto& job : e.jobs) a.field(job.program);
+  });
+  a.tail(is_piece, [&] {
+    a.field(e.piece.first);
+    a.field(e.piece.index);
+    a.field(e.piece.to_come);
   });
 }
 template <typename A>
@@ -507,6 +514,16 @@ void fields(A& a, PolicySet& e) {
     a.field(e.choice.most_per_user);
     a.field(e.choice.most_per_machine);
   });
+}
+
+template <typename A>
+void fields(A& a, BatchReserved& e) {
+  a.field(e.batch);
+  a.field(e.count);
+  a.field(e.stop_when.done);
+  a.field(e.stop_when.failed);
+  a.field(e.stop_when.output);
+  a.field(e.at_most);
 }
 
 template <size_t I = 0>

@@ -76,7 +76,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                       flag ? a : 0}},
                     {a, b, text},
                     OnNever(b % 3),
-                    a},
+                    a,
+                    {a % 2, b, a}},
           BatchOpened{text},
           MachineJoined{a, text, text, text, b, b, a, a, text},
           MachineReported{a, flag, a, a, double(b), double(c), flag, b % 4},
@@ -108,7 +109,8 @@ class EventCodecTest : public CppUnit::TestFixture {
               {text, "desk"},
               std::vector<Anchored::Licensed>(b % 3, {a, b})},
           PrioritySet{ids, int32_t(b), states},
-          PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text}};
+          PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
+          BatchReserved{a, a, {a, b, text}, a}};
       static_assert(std::size(events) == std::variant_size_v<Event>);
       for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
     }));

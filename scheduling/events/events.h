@@ -13,7 +13,8 @@
 
 namespace sublet::scheduling {
 
-// Jobs of one committed batch, accepted together. Ids are assigned in order.
+// Jobs of one committed batch, accepted together, or one piece of a batch that was reserved
+// (BatchReserved). Ids are assigned in order.
 struct Submitted {
   // `count` jobs that differ only by index: an array, or consecutive jobs whose
   // descriptions do not differ for the brain.
@@ -30,6 +31,14 @@ struct Submitted {
     uint64_t program = 0;
     bool operator==(const Job&) const = default;
   };
+  // Where a piece belongs, which the caller knows from Answer::first_job. Pieces come in order, and
+  // no job of them waits for one of their own batch.
+  struct Piece {
+    JobId first = 0;       // of its jobs; 0: this is a whole batch
+    uint32_t index = 0;    // of that job in the batch
+    uint64_t to_come = 0;  // jobs of the batch after this piece
+    bool operator==(const Piece&) const = default;
+  };
   BatchId batch = 0;  // from an earlier BatchOpened
   std::string user;
   std::string submit_host;
@@ -37,6 +46,15 @@ struct Submitted {
   StopWhen stop_when = {};
   OnNever on_never = OnNever::kHold;
   uint64_t at_most = 0;  // of these jobs are on machines at a time; 0: any number
+  Piece piece = {};      // of a piece, the three above are in BatchReserved
+};
+// From here on the batch will have all its jobs: their ids are taken, and the jobs come in pieces,
+// each a Submitted. If the batch stops meanwhile, what is still to come is removed as it comes.
+struct BatchReserved {
+  BatchId batch = 0;  // from an earlier BatchOpened
+  uint64_t count = 0;
+  StopWhen stop_when = {};
+  uint64_t at_most = 0;
 };
 // Reserves a batch id.
 struct BatchOpened {
@@ -255,7 +273,7 @@ using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReporte
                            Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
                            JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
                            ServerStarted, CheckpointDamaged, MachineDrained, MachineEvicted,
-                           Anchored, PrioritySet, PolicySet>;
+                           Anchored, PrioritySet, PolicySet, BatchReserved>;
 
 }  // namespace sublet::scheduling
 

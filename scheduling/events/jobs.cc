@@ -13,33 +13,59 @@ bool is_by_user(const std::string& by, const Job& job) {
 
 void Pool::State::on(const BatchOpened&) { changes.answer().batch = changes.take_batch_id(); }
 
+void Pool::State::on(const BatchReserved& event) {
+  changes.answer().first_job = changes.take_job_ids(event.count);
+  if (event.stop_when.is_set() || event.at_most > 0)
+    jobs.open_batch(event.batch, event.stop_when, event.at_most, event.count);
+}
+
+namespace {
+
+JobRecord new_record(const Submitted& event, const Submitted::Job& wanted, Micros now) {
+  JobRecord record;
+  record.count = wanted.count;
+  record.batch = event.batch;
+  record.user = event.user;
+  record.submit_host = event.submit_host;
+  record.needs = wanted.needs;
+  record.program = wanted.program;
+  record.priority = wanted.priority;
+  record.retries_left = wanted.retries;
+  record.earliest = wanted.earliest;
+  record.submitted = now;
+  record.share_priority_at = now;
+  record.state = JobState::kHeld;  // for adopt: not counted yet
+  record.reason = "new";
+  return record;
+}
+
+// Whether the ids of the piece were reserved and are not in use.
+bool fits(const Submitted& event, JobBook& jobs, JobId next_job) {
+  JobId end = event.piece.first;
+  for (const Submitted::Job& wanted : event.jobs) end += wanted.count;
+  return end <= next_job && jobs.with(event.piece.first) == nullptr;
+}
+
+}  // namespace
+
 void Pool::State::on(const Submitted& event) {
-  changes.answer().first_job = changes.counters().next_job;
+  const bool is_piece = event.piece.first != 0;
+  if (is_piece && !fits(event, jobs, changes.counters().next_job)) return;
+  JobId next = is_piece ? event.piece.first : changes.counters().next_job;
+  changes.answer().first_job = next;
   jobs.expect(event.jobs.size());
   changes.expect(2 * event.jobs.size() + 8);
   if (event.stop_when.is_set() || event.at_most > 0)
     jobs.open_batch(event.batch, event.stop_when, event.at_most);
   std::vector<Dependent*> dependents;
-  uint32_t index = 0;
+  uint32_t index = event.piece.index;
   for (const Submitted::Job& wanted : event.jobs) {
     if (wanted.count == 0) continue;
-    JobRecord record;
-    record.id = changes.take_job_ids(wanted.count);
-    record.count = wanted.count;
-    record.batch = event.batch;
+    JobRecord record = new_record(event, wanted, changes.now());
+    record.id = is_piece ? next : changes.take_job_ids(wanted.count);
+    next += wanted.count;
     record.index = index;
     index += static_cast<uint32_t>(wanted.count);
-    record.user = event.user;
-    record.submit_host = event.submit_host;
-    record.needs = wanted.needs;
-    record.program = wanted.program;
-    record.priority = wanted.priority;
-    record.retries_left = wanted.retries;
-    record.earliest = wanted.earliest;
-    record.submitted = changes.now();
-    record.share_priority_at = changes.now();
-    record.state = JobState::kHeld;  // for adopt: not counted yet
-    record.reason = "new";
     if (!wanted.after.empty())
       dependents.push_back(
           relations.add({{record.id, record.count}, event.on_never, wanted.after}));
@@ -47,12 +73,17 @@ void Pool::State::on(const Submitted& event) {
     jobs.set_state(job, JobState::kWaiting);
     if (job.waits_for != nullptr) continue;  // JobBook::make_ready
     jobs.note_submitted(job);
-    jobs.enqueue(job);
+    if (job.batch != nullptr && job.batch->record.stopped_by != 0)
+      remove(job, "the batch had stopped, because of job " +
+                      std::to_string(job.batch->record.stopped_by) + ", before it could run");
+    else
+      jobs.enqueue(job);
   }
   for (Dependent* dependent : dependents) {
     relations.touch(*dependent);
     begin_relation(*dependent);
   }
+  if (is_piece) jobs.note_to_come(event.batch, event.piece.to_come);
 }
 
 // Calls `change` for each live job in the ranges, split from others. `change` returns
