@@ -67,18 +67,19 @@ StopWhen read_stop_when(const Details& details) {
   return when;
 }
 
-void check_stop_when(const StopWhen& when, const std::vector<SpecRange>& specs) {
-  uint64_t jobs = 0;
-  for (const auto& range : specs) jobs += range.count;
-  for (const auto& [name, wanted] : {std::pair("done", when.done), {"failed", when.failed}})
-    if (wanted > jobs)
+void StopWhenCheck::add(const SpecRange& range) {
+  jobs_ += range.count;
+  is_left_ = is_left_ || names(range.spec, when_.output);
+}
+
+void StopWhenCheck::finish() const {
+  for (const auto& [name, wanted] : {std::pair("done", when_.done), {"failed", when_.failed}})
+    if (wanted > jobs_)
       cannot_be("the batch should stop when " + std::to_string(wanted) + " of its jobs are " +
-                    name + ", but it has only " + std::to_string(jobs),
+                    name + ", but it has only " + std::to_string(jobs_),
                 "Give a number that its jobs can reach.");
-  if (when.output.empty()) return;
-  if (std::none_of(specs.begin(), specs.end(),
-                   [&](const auto& range) { return names(range.spec, when.output); }))
-    cannot_be("the batch should stop when a job leaves `" + when.output +
+  if (!when_.output.empty() && !is_left_)
+    cannot_be("the batch should stop when a job leaves `" + when_.output +
                   "`, but no job has an output of that name",
               "Write the name as in the job's outputs.");
 }

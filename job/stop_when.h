@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "job/description.h"
 
@@ -28,9 +28,20 @@ Details details_of(const StopWhen& when);
 // is unknown or repeated, a number is invalid or 0, or an output's name is empty or too long.
 StopWhen read_stop_when(const Details& details);
 
-// Checks that the batch can fulfil it: it has enough jobs, and one of them describes that
-// output by exactly this name, "{NAME}"s included. Throws JobError (kInvalid).
-void check_stop_when(const StopWhen& when, const std::vector<SpecRange>& specs);
+// Checks that a batch can fulfil it: it has enough jobs, and one of them describes that output by
+// exactly this name, "{NAME}"s included. The jobs are added one description after the other.
+class StopWhenCheck {
+ public:
+  explicit StopWhenCheck(StopWhen when) : when_(std::move(when)) {}
+  void add(const SpecRange& range);
+  // All were added. Throws JobError (kInvalid).
+  void finish() const;
+
+ private:
+  const StopWhen when_;
+  uint64_t jobs_ = 0;
+  bool is_left_ = false;  // the output
+};
 
 // The file among `kept` that the job at `offset` of the range produced for the output named
 // `awaited` in its description; "": none.

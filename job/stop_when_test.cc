@@ -62,7 +62,10 @@ class StopWhenTest : public CppUnit::TestFixture {
 
   void only_what_can_happen_is_accepted() {
     const auto check = [](const StopWhen& when) {
-      return refused([&] { check_stop_when(when, {array(), SpecRange{}}); });
+      StopWhenCheck jobs(when);
+      jobs.add(array());
+      jobs.add(SpecRange{});
+      return refused([&] { jobs.finish(); });
     };
     CPPUNIT_ASSERT_EQUAL(std::string(), check({3, 3, "key-{part}.txt"}));
     CPPUNIT_ASSERT(check({4, 0, ""}).find("has only 3") != std::string::npos);

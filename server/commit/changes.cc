@@ -32,11 +32,11 @@ bool all_nothing(const Members&... members) {
 bool Changes::empty() const {
   const auto& [a, b, c, absences, d, e, f, g, relations, programs, with_pool, record, policy, h, i,
                j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a,
-               before_b, before_c, history, moved, feeds] = *this;
+               before_b, before_c, history, moved, feeds, drafts, entered] = *this;
   return !with_pool &&
          all_nothing(a, b, c, absences, d, e, f, g, relations, programs, record, policy, h, i, j, k,
                      l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, quotas_a, quotas_b, before_a,
-                     before_b, before_c, history, moved, feeds);
+                     before_b, before_c, history, moved, feeds, drafts, entered);
 }
 
 void Changes::add(const scheduling::Record& record) {

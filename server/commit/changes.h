@@ -40,6 +40,21 @@ struct BatchRow {
   uint64_t at_most = 0;  // of its jobs are on machines at a time; 0: any number
 };
 
+// What is known of the parts of a batch, from its first append until its jobs have all been entered
+// (server/jobs/entering.h).
+struct DraftRow {
+  BatchId batch = 0;
+  std::string user;    // whose quota the bytes count towards
+  uint64_t parts = 0;  // appended
+  uint64_t jobs = 0;
+  uint64_t bytes = 0;     // of the parts, in the quota; 0 once it is committed
+  bool entering = false;  // it is committed; how far its jobs have been entered:
+  uint32_t next_part = 0;
+  uint64_t next_range = 0;  // in that part
+  uint64_t entered = 0;     // jobs
+  bool operator==(const DraftRow&) const = default;
+};
+
 // One append of an open batch: encoded SpecRanges.
 struct PartRow {
   BatchId batch = 0;
@@ -187,7 +202,9 @@ struct Changes {
   std::optional<scheduling::PolicyRecord> policy;
   std::map<BatchId, BatchRow> batches;
   std::vector<BatchId> dropped_batches;  // with their parts
-  std::vector<BatchId> dropped_parts;
+  std::vector<BatchId> dropped_parts;    // with what is known of them
+  std::map<BatchId, DraftRow> drafts;
+  std::map<BatchId, uint32_t> entered_parts;  // those below this number are deleted
   std::vector<PartRow> parts;
   std::vector<SpecRow> specs;
   std::vector<FeedRow> feeds;

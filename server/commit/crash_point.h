@@ -10,7 +10,8 @@ namespace sublet::server {
 
 // where: "PLACE:N": kill the process with SIGKILL when PLACE is reached for the Nth
 // time (from 1). Empty: never. Call once, before any thread starts. Places: commit
-// (before a transaction), committed, reply, dispatch (before an order is sent),
+// (before a transaction), committed, reply, reserved (a large batch is committed, none of its
+// slices), slice (after one of them), dispatch (before an order is sent),
 // dispatched (answered, not recorded), report (an end was reported, not recorded),
 // reported (recorded, not answered), history (old uses are written to their file,
 // not yet deleted), moved (the same for finished jobs), events (the same for events),

@@ -5,8 +5,9 @@
 #include <set>
 
 #include "job/codec.h"
-#include "protocol/codec.h"
+#include "server/commit/crash_point.h"
 #include "server/jobs/brain_form.h"
+#include "server/jobs/draft.h"
 #include "server/jobs/relations.h"
 #include "server/jobs/service.h"
 #include "server/refusal.h"
@@ -19,6 +20,8 @@ constexpr size_t kNameLimit = 1024;  // octets; NAME_LIMIT of the IDL
 
 constexpr uint64_t kJobsPerBatch = 1'000'000;
 constexpr size_t kJobsPerAppend = 1'000;
+// To commit a batch to which jobs are appended meanwhile.
+constexpr int kMostTries = 100;
 
 Refusal batch_unknown(BatchId id) {
   const std::string subject = "batch " + std::to_string(id);
@@ -35,64 +38,20 @@ Refusal batch_committed(BatchId id) {
 
 void add_specs(const std::vector<SpecRange>& specs, JobId first, Changes& changes) {
   for (const auto& range : specs) {
-    changes.specs.push_back(SpecRow{first, range.count, range.spec.name, encode({&range, 1})});
+    changes.specs.push_back(spec_row(range, first));
     first += range.count;
   }
 }
 
-// Jobs of so many entries say what they run.
-constexpr size_t kEntriesWithPrograms = 64;
-
-// Consecutive jobs that are equal for the brain become one entry. From some entries on that holds
-// whatever they run: a long list of commands is stored like an array.
-void add_brain_jobs(const std::vector<SpecRange>& specs, scheduling::Submitted& event) {
-  for (const auto& range : specs) {
-    scheduling::Submitted::Job job = brain_job(range.spec);
-    if (event.jobs.size() < kEntriesWithPrograms) job.program = program_of(range.spec, event.user);
-    if (!event.jobs.empty()) {
-      scheduling::Submitted::Job& last = event.jobs.back();
-      job.count = last.count;
-      if (job == last) {
-        last.count += range.count;
-        continue;
-      }
-    }
-    job.count = range.count;
-    event.jobs.push_back(std::move(job));
-  }
-}
-
-// So many different needs of a batch are looked at: each costs a look at every machine.
-constexpr size_t kNeedsLookedAt = 64;
-
-// Refuses jobs that no machine known to the pool could ever run, unless they are to wait.
-void check_needs(const scheduling::Pool& pool, const std::vector<SpecRange>& specs) {
-  std::vector<scheduling::Requirements> seen;
-  for (const auto& range : specs) {
-    if (range.spec.even_so) continue;
-    const scheduling::Requirements needs = brain_job(range.spec).needs;
-    if (std::find(seen.rbegin(), seen.rend(), needs) != seen.rend()) continue;
-    if (seen.size() == kNeedsLookedAt) return;
-    seen.push_back(needs);
-    const std::string why = pool.unsuitable(needs);
+// Refuses jobs that no machine known to the pool could ever run.
+void check_needs(const scheduling::Pool& pool, const AskedNeeds& needs) {
+  for (const auto& [wanted, job] : needs) {
+    const std::string why = pool.unsuitable(wanted);
     if (!why.empty())
       throw Refusal(Refusal::Kind::kConflict, "needs.unmet",
-                    "job '" + range.spec.name + "' could never run in this pool: " + why,
+                    "job '" + job + "' could never run in this pool: " + why,
                     "Ask for less, or say --even-so (even_so = true) to wait for such a machine.",
-                    range.spec.name);
-  }
-}
-
-void read_part(const PartRow& part, std::vector<SpecRange>& specs) {
-  try {
-    auto more = decode_specs(part.body);
-    specs.insert(specs.end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
-  } catch (const protocol::Damaged& e) {
-    throw Refusal(Refusal::Kind::kInvalid, "batch.damaged",
-                  "data appended to batch " + std::to_string(part.batch) + " as number " +
-                      std::to_string(part.number) + " is damaged in the database: " + e.what(),
-                  "Submit the batch again.", "batch " + std::to_string(part.batch));
+                    job);
   }
 }
 
@@ -148,20 +107,9 @@ BatchRow JobService::batch_in(Turn& turn, const Caller& caller, BatchId id) {
   return *batch;
 }
 
-std::vector<PartRow> JobService::parts_in(Turn& turn, BatchId id) {
-  std::vector<PartRow> parts = archive_.parts(id);
-  for (const auto& part : turn.changes().parts)
-    if (part.batch == id) parts.push_back(part);
-  // Concurrent appends may arrive in any order.
-  std::sort(parts.begin(), parts.end(),
-            [](const PartRow& a, const PartRow& b) { return a.number < b.number; });
-  for (uint32_t number = 0; number < parts.size(); ++number)
-    if (parts[number].number != number)
-      throw Refusal(Refusal::Kind::kConflict, "batch.gap",
-                    "append " + std::to_string(number) + " is missing: nothing was committed",
-                    "Send it, or discard the batch; appends are numbered from 0.",
-                    "batch " + std::to_string(id));
-  return parts;
+DraftRow JobService::draft_in(Turn& turn, BatchId id) {
+  const auto pending = turn.changes().drafts.find(id);
+  return pending != turn.changes().drafts.end() ? pending->second : archive_.draft(id);
 }
 
 void JobService::append(const Caller& caller, BatchId id, uint32_t number,
@@ -188,44 +136,28 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
   part.body = encode(specs);
   pipeline_.perform([&](Turn& turn) {
     BatchRow batch = batch_in(turn, caller, id);
-    uint64_t jobs = part.jobs + archive_.jobs_of_parts(id);
+    DraftRow draft = draft_in(turn, id);
     std::optional<PartRow> before = archive_.part(id, number);
-    for (const auto& p : turn.changes().parts) {
-      if (p.batch != id) continue;
-      if (p.number == number) before = p;
-      jobs += p.jobs;
-    }
+    for (const auto& p : turn.changes().parts)
+      if (p.batch == id && p.number == number) before = p;
     if (before && before->body == part.body) return;
     if (before)
       throw Refusal(Refusal::Kind::kConflict, "batch.number",
                     "append " + std::to_string(number) + " was already sent with other jobs",
                     "Number appends from 0.", subject);
     if (batch.committed) throw batch_committed(id);
-    if (jobs > kJobsPerBatch)
+    if (draft.jobs + part.jobs > kJobsPerBatch)
       throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
                     "more than 1,000,000 jobs in a batch", "Split it.", subject);
+    draft.user = batch.user;
+    ++draft.parts;
+    draft.jobs += part.jobs;
+    draft.bytes += part.body.size();
+    turn.changes().drafts[id] = draft;
     turn.changes().parts.push_back(part);
     batch.touched = turn.now();
     turn.changes().batches[id] = batch;
   });
-}
-
-void JobService::check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch) {
-  std::set<uint64_t> seen;
-  for (const auto& range : specs)
-    for (const auto& input : range.spec.inputs) {
-      if (input.source.is_set() || !seen.insert(input.file).second) continue;
-      auto pending = turn.changes().files.find(input.file);
-      std::optional<FileRow> row;
-      if (pending != turn.changes().files.end())
-        row = pending->second;
-      else
-        row = archive_.file(input.file);
-      if (!row || row->kind != FileKind::kInput || row->batch != batch)
-        throw Refusal(Refusal::Kind::kInvalid, "batch.input",
-                      "the input `" + input.name + "` was not sent with this batch",
-                      "Upload it to this batch first.", input.name);
-    }
 }
 
 // Each of them is looked at when a place is given to the user.
@@ -241,12 +173,9 @@ void JobService::check_limited_batches(Turn& turn, const BatchRow& batch) {
 }
 
 // Jobs with other hours wait in a line of their own, which is looked at when a place is given.
-void JobService::check_hours(Turn& turn, const std::string& user,
-                             const std::vector<SpecRange>& specs, const std::string& subject) {
+void JobService::check_hours(Turn& turn, const std::string& user, std::set<std::string> hours,
+                             const std::string& subject) {
   constexpr size_t kMostHours = 32;
-  std::set<std::string> hours;
-  for (const SpecRange& range : specs)
-    if (!range.spec.hours.empty()) hours.insert(range.spec.hours);
   if (hours.empty()) return;
   hours.merge(turn.pool().hours_of(user));
   if (hours.size() <= kMostHours) return;
@@ -256,59 +185,118 @@ void JobService::check_hours(Turn& turn, const std::string& user,
                 "Give jobs the same `hours`, or wait until some have ended.", subject);
 }
 
-void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch,
-                           std::pair<JobId, uint64_t>* range) {
-  std::vector<SpecRange> specs;
-  for (const auto& part : parts_in(turn, batch.id)) read_part(part, specs);
-  if (specs.empty())
-    throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
-                  "Append some first.", "batch " + std::to_string(batch.id));
-  check_inputs(turn, specs, batch.id);
-  refusing([&] { check_stop_when(batch.stop_when, specs); });
-  check_limited_batches(turn, batch);
-  check_hours(turn, batch.user, specs, "batch " + std::to_string(batch.id));
-  check_needs(turn.pool(), specs);
+// The ids of the jobs follow those that there are.
+void JobService::settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs) {
   Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
+}
+
+// All jobs in this transaction.
+JobId JobService::enter(Turn& turn, const BatchRow& batch, const std::vector<SpecRange>& specs) {
+  EventJobs jobs(batch.user, true);
+  for (const SpecRange& range : specs) jobs.add(range);
   scheduling::Submitted event{batch.id,
                               batch.user,
                               batch.submit_host,
                               {},
                               brain_form(batch.stop_when),
                               brain_form(batch.on_never)};
-  add_brain_jobs(specs, event);
-  const auto add = [](uint64_t sum, const auto& job) { return sum + job.count; };
-  const uint64_t count = std::accumulate(event.jobs.begin(), event.jobs.end(), uint64_t{0}, add);
-  if (batch.at_most < count) event.at_most = batch.at_most;
-  *range = {turn.apply(event).answer.first_job, count};
-  add_specs(specs, range->first, turn.changes());
+  if (batch.at_most < jobs.count()) event.at_most = batch.at_most;
+  event.jobs = jobs.take();
+  const JobId first = turn.apply(event).answer.first_job;
+  add_specs(specs, first, turn.changes());
+  return first;
+}
+
+// Only that the batch will have its jobs: they are entered by Entering.
+JobId JobService::reserve(Turn& turn, const BatchRow& batch, DraftRow draft) {
+  const scheduling::BatchReserved event{batch.id, batch.count, brain_form(batch.stop_when),
+                                        batch.at_most < batch.count ? batch.at_most : 0};
+  draft.user = batch.user;
+  draft.bytes = 0;
+  draft.entering = true;
+  turn.changes().drafts[batch.id] = draft;
+  return turn.apply(event).answer.first_job;
+}
+
+void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch, Contents contents,
+                           Committed& committed) {
+  check_limited_batches(turn, batch);
+  check_hours(turn, batch.user, std::move(contents.hours), "batch " + std::to_string(batch.id));
   batch.committed = true;
   batch.touched = turn.now();
-  batch.first_job = range->first;
-  batch.count = range->second;
-  auto& parts = turn.changes().parts;
-  std::erase_if(parts, [&](const PartRow& part) { return part.batch == batch.id; });
+  batch.count = contents.draft.jobs;
+  if (contents.in_slices) {
+    batch.first_job = reserve(turn, batch, contents.draft);
+  } else {
+    check_needs(turn.pool(), contents.needs);
+    settle_relations(turn, caller, contents.specs);
+    batch.first_job = enter(turn, batch, contents.specs);
+    turn.changes().dropped_parts.push_back(batch.id);
+  }
   turn.changes().batches[batch.id] = batch;
-  turn.changes().dropped_parts.push_back(batch.id);
+  committed.first = batch.first_job;
+  committed.count = batch.count;
+}
+
+// Off the committer, before the batch is committed.
+Contents JobService::contents_of(const Caller& caller, BatchId id) {
+  const std::optional<BatchRow> batch = archive_.batch(id);
+  if (!batch || batch->uid != caller.uid) throw batch_unknown(id);
+  if (batch->committed) throw batch_committed(id);
+  Contents contents = read_contents(archive_, *batch, settings_.slice);
+  if (contents.in_slices)
+    for (const auto& needs : contents.needs)
+      pipeline_.ask([&](const scheduling::Pool& pool, Micros) { check_needs(pool, {needs}); });
+  return contents;
+}
+
+// False: jobs were appended since the contents were read.
+bool JobService::try_commit(const Caller& caller, const std::string& request, BatchId id,
+                            Committed& committed) {
+  const std::string key = request_key(caller.uid, request);
+  const std::string digest = arguments_digest("commit_batch", std::to_string(id));
+  Contents contents;
+  std::optional<Refusal> refused;
+  try {
+    contents = contents_of(caller, id);
+  } catch (const Refusal& refusal) {
+    refused = refusal;  // unless this is a repeat, which gets its first answer
+  }
+  bool is_present = true;
+  pipeline_.perform([&](Turn& turn) {
+    if (auto answer = turn.answered(key, digest)) {
+      committed.first = std::stoull(*answer);
+      committed.count = std::stoull(answer->substr(answer->find(' ') + 1));
+      return;
+    }
+    is_present = refused || draft_in(turn, id) == contents.draft;
+    if (!is_present) return;
+    if (refused) throw *refused;
+    const BatchRow batch = batch_in(turn, caller, id);
+    if (batch.committed) throw batch_committed(id);
+    committed.is_entered = !contents.in_slices;
+    commit_in(turn, caller, batch, std::move(contents), committed);
+    turn.remember(key, digest,
+                  std::to_string(committed.first) + " " + std::to_string(committed.count));
+  });
+  return is_present;
 }
 
 std::pair<JobId, uint64_t> JobService::commit_batch(const Caller& caller,
                                                     const std::string& request, BatchId id) {
   may_submit_();
-  const std::string key = request_key(caller.uid, request);
-  const std::string digest = arguments_digest("commit_batch", std::to_string(id));
-  std::pair<JobId, uint64_t> range;
-  pipeline_.perform([&](Turn& turn) {
-    if (auto answer = turn.answered(key, digest)) {
-      range.first = std::stoull(*answer);
-      range.second = std::stoull(answer->substr(answer->find(' ') + 1));
-      return;
-    }
-    const BatchRow batch = batch_in(turn, caller, id);
-    if (batch.committed) throw batch_committed(id);
-    commit_in(turn, caller, batch, &range);
-    turn.remember(key, digest, std::to_string(range.first) + " " + std::to_string(range.second));
-  });
-  return range;
+  Committed committed;
+  for (int tries = 0; !try_commit(caller, request, id, committed);)
+    if (++tries == kMostTries)
+      throw Refusal(
+          Refusal::Kind::kConflict, "batch.changed",
+          "jobs are being appended to batch " + std::to_string(id) + ": nothing was committed",
+          "Commit it when all appends have been answered.", "batch " + std::to_string(id));
+  if (!committed.is_entered) {
+    crash_point("reserved");
+    entering_.finish(id);
+  }
+  return {committed.first, committed.count};
 }
 
 void JobService::discard_batch(const Caller& caller, BatchId id) {
@@ -336,22 +324,23 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   settle(specs[0].spec);
   const std::string key = request_key(caller.uid, request);
   const std::string digest = arguments_digest("submit", host + "\n" + encode(specs));
+  AskedNeeds needs;
+  note_needs(specs[0].spec, needs);
+  std::set<std::string> hours;
+  if (!specs[0].spec.hours.empty()) hours.insert(specs[0].spec.hours);
   JobId id = 0;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
       id = std::stoull(*answer);
       return;
     }
-    check_hours(turn, caller.user, specs, "hours");
-    check_needs(turn.pool(), specs);
-    Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
+    check_hours(turn, caller.user, hours, "hours");
+    check_needs(turn.pool(), needs);
+    settle_relations(turn, caller, specs);
     const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
-    scheduling::Submitted event{batch, caller.user, host, {}};
-    add_brain_jobs(specs, event);
-    id = turn.apply(event).answer.first_job;
-    add_specs(specs, id, turn.changes());
-    turn.changes().batches[batch] =
-        BatchRow{batch, caller.uid, caller.user, spec.name, host, true, turn.now(), id, 1};
+    BatchRow row{batch, caller.uid, caller.user, spec.name, host, true, turn.now(), 0, 1};
+    row.first_job = id = enter(turn, row, specs);
+    turn.changes().batches[batch] = row;
     turn.remember(key, digest, std::to_string(id));
   });
   return id;

@@ -80,7 +80,8 @@ class OpenBatchTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(archive_.batch(batch) && archive_.file(file));
     tidy(0);  // it was touched before this instant
     CPPUNIT_ASSERT(!archive_.batch(batch));
-    CPPUNIT_ASSERT(archive_.parts(batch).empty());
+    CPPUNIT_ASSERT(!archive_.part(batch, 0));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, archive_.draft(batch).parts);
     CPPUNIT_ASSERT(!archive_.file(file));
     try {
       jobs_.commit_batch(ann_, random_bytes(16), batch);

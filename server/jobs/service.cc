@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint32_t kWaiters = 256;        // held changes_since calls
 constexpr int64_t kLongestHold = 10'000;  // ms
+// Records that one transaction changes, so that others' work comes between.
+constexpr ptrdiff_t kChangedAtOnce = 250;
 
 Refusal job_unknown(JobId id) {
   const std::string subject = "job " + std::to_string(id);
@@ -37,14 +39,15 @@ JobRow what_others_see(const JobRow& row) {
 
 JobService::JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
                        QuestionGate& questions, std::function<void()> may_submit,
-                       size_t most_controlled)
+                       const JobSettings& settings)
     : pipeline_(pipeline),
       archive_(archive),
       sessions_(sessions),
       access_(access),
       questions_(questions),
       may_submit_(std::move(may_submit)),
-      most_controlled_(most_controlled),
+      settings_(settings),
+      entering_(pipeline, archive, settings.slice),
       last_change_(archive.last_change()) {}
 
 // Slots run jobs under user ids without a name. The same id is later used for another
@@ -56,9 +59,24 @@ void JobService::require_name(const Caller& caller) const {
                 "Submit from an account with a password entry.", caller.user);
 }
 
+// Before it has ended, a batch that is named has only some of its jobs.
+void JobService::require_entered(const DraftRow& draft) {
+  if (!draft.entering) return;
+  const std::string subject = "batch " + std::to_string(draft.batch);
+  throw Refusal(Refusal::Kind::kConflict, "batch.entering",
+                "the jobs of " + subject + " are still being entered: nothing was changed",
+                "Try again in a moment.", subject);
+}
+
 // The unfinished jobs that the query selects. All selected jobs must belong to the caller.
-std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const JobQuery& query,
+std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, JobQuery query,
                                                     uint64_t* reached) {
+  if (query.batch != 0) {
+    require_entered(archive_.draft(query.batch));
+    // A page then needs no look at the pages before it.
+    const auto batch = archive_.batch(query.batch);
+    if (batch && query.ids.empty()) query.ids = {{batch->first_job, batch->count}};
+  }
   std::vector<scheduling::JobRange> ids;
   JobId after = 0;
   do {
@@ -69,9 +87,9 @@ std::vector<scheduling::JobRange> JobService::reach(const Caller& caller, const 
       *reached += job.count;
       if (!scheduling::is_final(job.state)) ids.emplace_back(job.id, job.count);
     }
-    if (ids.size() > most_controlled_)
+    if (ids.size() > settings_.most_controlled)
       throw Refusal(Refusal::Kind::kLimitExceeded, "control.too_many",
-                    "more than " + std::to_string(most_controlled_) +
+                    "more than " + std::to_string(settings_.most_controlled) +
                         " separate jobs are selected; nothing was changed",
                     "Select fewer at a time: by batch, by ids or by state.", "filter");
     after = page.next;
@@ -138,19 +156,27 @@ ControlResult JobService::control(const Caller& caller, const std::string& reque
   }
   const std::string digest = digest_of(act, query);
   ControlResult result;
-  pipeline_.perform([&](Turn& turn) {
-    if (auto answer = turn.answered(key, digest)) {
-      result.changed = std::stoull(*answer);
-      result.unchanged = std::stoull(answer->substr(answer->find(' ') + 1));
-      return;
-    }
-    if (refused) throw *refused;
-    const scheduling::Answer answer = turn.apply(event_of(act, query, ids, caller.user)).answer;
-    result.changed = answer.changed;
-    result.unchanged = reached - answer.changed;
-    turn.remember(key, digest,
-                  std::to_string(result.changed) + " " + std::to_string(result.unchanged));
-  });
+  bool is_over = false;
+  for (size_t done = 0; !is_over; done += kChangedAtOnce) {
+    const auto from = ids.begin() + static_cast<ptrdiff_t>(done);
+    const auto to = from + std::min<ptrdiff_t>(kChangedAtOnce, ids.end() - from);
+    pipeline_.perform([&](Turn& turn) {
+      if (auto answer = turn.answered(key, digest)) {
+        result.changed = std::stoull(*answer);
+        result.unchanged = std::stoull(answer->substr(answer->find(' ') + 1));
+        is_over = true;
+        return;
+      }
+      if (refused) throw *refused;
+      if (done == 0 && query.batch != 0) require_entered(draft_in(turn, query.batch));
+      result.changed += turn.apply(event_of(act, query, {from, to}, caller.user)).answer.changed;
+      if (to != ids.end()) return;
+      is_over = true;
+      result.unchanged = reached - result.changed;
+      turn.remember(key, digest,
+                    std::to_string(result.changed) + " " + std::to_string(result.unchanged));
+    });
+  }
   return result;
 }
 
@@ -305,6 +331,7 @@ void JobService::grown(uint64_t last_change, const std::set<std::string>& users)
 }
 
 void JobService::stop() {
+  entering_.stop();
   std::lock_guard lock(mutex_);
   stopping_ = true;
   for (auto& [user, watch] : watches_) watch.grown.notify_all();

@@ -17,6 +17,8 @@
 #include "job/stop_when.h"
 #include "server/access.h"
 #include "server/commit/pipeline.h"
+#include "server/jobs/draft.h"
+#include "server/jobs/entering.h"
 #include "server/jobs/start_forecast.h"
 #include "server/machines/sessions.h"
 #include "server/question_gate.h"
@@ -64,14 +66,19 @@ struct ChangeList {
   bool gap = false;
 };
 
+struct JobSettings {
+  // Records that one call of control may affect (a waiting array, or list of jobs with the same
+  // requirements, is one record).
+  size_t most_controlled = 1'000'000;
+  SliceSize slice = {};  // of large batches
+};
+
 class JobService {
  public:
-  // `may_submit` throws Refusal while there is no disk space for new jobs;
-  // `most_controlled`: records that one call of control may affect (a waiting array, or
-  // list of jobs with the same requirements, is one record).
+  // `may_submit` throws Refusal while there is no disk space for new jobs.
   JobService(Pipeline& pipeline, Archive& archive, Sessions& sessions, Access& access,
              QuestionGate& questions, std::function<void()> may_submit,
-             size_t most_controlled = 1'000'000);
+             const JobSettings& settings = {});
 
   // request: the caller's 16 octets.
   BatchId open_batch(const Caller& caller, const std::string& request, const BatchRequest& batch);
@@ -118,19 +125,29 @@ class JobService {
   // The state in this turn: uncommitted changes, else committed rows. (The committer is
   // the only writer, so the archive is up to date for it.)
   BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
-  std::vector<PartRow> parts_in(Turn& turn, BatchId id);
-  void check_inputs(Turn& turn, const std::vector<SpecRange>& specs, BatchId batch);
+  DraftRow draft_in(Turn& turn, BatchId id);
+  Contents contents_of(const Caller& caller, BatchId id);
   void check_limited_batches(Turn& turn, const BatchRow& batch);
-  void check_hours(Turn& turn, const std::string& user, const std::vector<SpecRange>& specs,
+  void check_hours(Turn& turn, const std::string& user, std::set<std::string> hours,
                    const std::string& subject);
-  void commit_in(Turn& turn, const Caller& caller, BatchRow batch,
-                 std::pair<JobId, uint64_t>* range);
+  void settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs);
+  JobId enter(Turn& turn, const BatchRow& batch, const std::vector<SpecRange>& specs);
+  JobId reserve(Turn& turn, const BatchRow& batch, DraftRow draft);
+  struct Committed {
+    JobId first = 0;
+    uint64_t count = 0;
+    bool is_entered = false;  // all its jobs are
+  };
+  bool try_commit(const Caller& caller, const std::string& request, BatchId id,
+                  Committed& committed);
+  void commit_in(Turn& turn, const Caller& caller, BatchRow batch, Contents contents,
+                 Committed& committed);
   void require_name(const Caller& caller) const;
   // Throws Refusal unless the job exists and the caller may see its details.
   JobRow own_job(const Caller& caller, JobId id);
   JobOutputs outputs_of(const JobRow& row, uint64_t after, uint32_t limit);
-  std::vector<scheduling::JobRange> reach(const Caller& caller, const JobQuery& query,
-                                          uint64_t* reached);
+  std::vector<scheduling::JobRange> reach(const Caller& caller, JobQuery query, uint64_t* reached);
+  static void require_entered(const DraftRow& draft);
   // What the archive knows of the job.
   JobDetails details_of(const Caller& caller, JobId id, std::optional<uint64_t>& memory_asked);
   // What the brain says of an unfinished one.
@@ -143,7 +160,8 @@ class JobService {
   Access& access_;
   QuestionGate& questions_;
   const std::function<void()> may_submit_;
-  const size_t most_controlled_;
+  const JobSettings settings_;
+  Entering entering_;
 
   // Calls that wait for one user's changes, or for everybody's.
   struct Watch {

@@ -179,7 +179,8 @@ class JobServiceTest : public testing::ServicesFixture {
     jobs_->discard_batch(ann_, batch);
     CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"),
                          code([&] { jobs_->commit_batch(ann_, random_bytes(16), batch); }));
-    CPPUNIT_ASSERT(archive_->parts(batch).empty());
+    CPPUNIT_ASSERT(!archive_->part(batch, 0));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, archive_->draft(batch).parts);
   }
 
   void others_cannot_touch_a_batch() {
@@ -280,7 +281,7 @@ class JobServiceTest : public testing::ServicesFixture {
 
   void too_many_are_refused() {
     JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, 2);
+        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, {.most_controlled = 2});
     const BatchId batch = open();
     SpecRange array = job();
     SpecRange other = job();
@@ -299,7 +300,7 @@ class JobServiceTest : public testing::ServicesFixture {
   // Even if the request would be refused by now.
   void a_repeated_control_gets_its_first_answer() {
     JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, 1);
+        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, {.most_controlled = 1});
     JobQuery all;
     all.user = "ann";
     const std::string request = random_bytes(16);

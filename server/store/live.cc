@@ -32,7 +32,8 @@ std::vector<std::string> live_attempts() {
 
 std::vector<std::string> live_stops() {
   return {"stops where batch in (select batch from jobs" + through("jobs_live") +
-          " where state not in (5, 6, 7))"};
+          " where state not in (5, 6, 7) union select batch from drafts" + through("drafts_live") +
+          " where entering = 1)"};
 }
 
 std::vector<std::string> live_relations() { return {"relations order by job"}; }

@@ -28,6 +28,11 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
 
 // The highest id: the id ranges of records do not overlap.
 inline constexpr const char* kLastJob = "select id + count - 1 from jobs order by id desc limit 1";
+// Of the batches whose jobs are yet to be entered.
+inline constexpr const char* kLastReservedJob =
+    "select max(first_job + batches.jobs - 1) from batches join drafts on drafts.batch = "
+    "batches.id "
+    "where entering = 1";
 
 // Whether a row of `jobs` can leave for a file of history: the job is finished and not the newest
 // (the next id is counted from it), no attempt of it still delivers, and no file needs it. The

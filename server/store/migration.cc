@@ -98,8 +98,11 @@ const std::vector<std::vector<std::string>>& steps() {
           "alter table jobs add column program bigint not null default 0",
           "alter table pool add column indices_due bigint not null default 0",
       },
-      // 14: the numbers of jobs, which the store counts when it opens the database.
-      {},
+      // 14: the numbers of jobs, which the store counts when it opens the database; and how many
+      // jobs of a batch are to come.
+      {
+          "alter table stops add column to_come bigint not null default 0",
+      },
   };
   return kSteps;
 }

@@ -94,6 +94,7 @@ constexpr IdColumn kIdColumns[] = {
     {"feeds", "consumer + count - 1", "next_job"},
     {"stops", "batch", "next_batch"},
     {"parts", "batch", "next_batch"},
+    {"drafts", "batch", "next_batch"},
     {"jobs", "batch", "next_batch"},
     {"uses", "batch", "next_batch"},
     {"changes", "batch", "next_batch"},
@@ -191,6 +192,11 @@ void restore_agreement(soci::session& sql) {
   sql << "insert into spool_use (user_name, kind, bytes) select user_name, kind = 2, sum(size) "
          "from files group by user_name, kind = 2";
   sql << "delete from job_counts";  // the server's next start counts the jobs
+  sql << "delete from drafts where not exists (select 1 from batches where batches.id = "
+         "drafts.batch)";
+  sql << "insert into spool_use (user_name, kind, bytes) select user_name, 0, sum(bytes) from "
+         "drafts where bytes > 0 group by user_name on conflict (user_name, kind) do update set "
+         "bytes = spool_use.bytes + excluded.bytes";
 }
 
 std::vector<std::string> set_aside_in(const std::string& database) {

@@ -364,7 +364,7 @@ class RepairTest : public CppUnit::TestFixture {
         "insert into outputs_removed (job, at) values (7000, 1); "
         "insert into credentials (machine, secret, uid) values (30, 's', 0); "
         "insert into stops (batch, stop_done, stop_failed, stop_output, done, failed, stopped_by, "
-        "at_most) values (60, 1, 0, '', 0, 0, '', 0)");
+        "at_most, to_come) values (60, 1, 0, '', 0, 0, '', 0, 0)");
     salvage(files_, path(), "1");
     const std::vector<int> next = numbers(
         "select next_job from pool union all select next_machine from pool union all "

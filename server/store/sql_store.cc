@@ -120,6 +120,12 @@ struct SqlStore::Session {
   Writer<scheduling::BatchRecord> stops{tables::kStops};
   Writer<RelationRow> relations{tables::kRelations};
   Writer<scheduling::ProgramRecord> programs{tables::kPrograms};
+  // The difference to what was counted before.
+  Statement<std::string, uint64_t, BatchId> count_draft_in{
+      "insert into spool_use (user_name, kind, bytes) select :user, 0, :bytes - coalesce((select "
+      "bytes from drafts where batch = :batch), 0) where true on conflict (user_name, kind) do "
+      "update set bytes = spool_use.bytes + excluded.bytes"};
+  Writer<DraftRow> drafts{tables::kDrafts};
   Writer<PartRow> parts{tables::kParts};
   Writer<SpecRow> specs{tables::kSpecs};
   Writer<scheduling::JobRecord> jobs{tables::kJobs};
@@ -141,6 +147,13 @@ struct SqlStore::Session {
   Writer<EventRow> events{tables::kEvents};
   Statement<BatchId> drop_batch{"delete from batches where id = :id"};
   Statement<BatchId> drop_parts{"delete from parts where batch = :id"};
+  Statement<BatchId, uint32_t> drop_entered_parts{
+      "delete from parts where batch = :id and number < :number"};
+  Statement<BatchId> count_draft_out{
+      "update spool_use set bytes = spool_use.bytes - d.bytes from drafts d where d.batch = :id "
+      "and "
+      "d.user_name = spool_use.user_name and spool_use.kind = 0"};
+  Statement<BatchId> drop_draft{"delete from drafts where batch = :id"};
   Statement<uint64_t> count_out{
       "update spool_use set bytes = spool_use.bytes - f.size from files f where f.id = :id and "
       "f.user_name = spool_use.user_name and (f.kind = 2) = (spool_use.kind = 1)"};
@@ -195,7 +208,12 @@ struct SqlStore::Session {
             &programs,
             &drop_program,
             counter.in_order()[0],
-            counter.in_order()[1]};
+            counter.in_order()[1],
+            &count_draft_in,
+            &drafts,
+            &drop_entered_parts,
+            &count_draft_out,
+            &drop_draft};
   }
   // The table whose damage makes this statement fail, if it can be set aside.
   const Table* table_of(const Bulk* bulk);
@@ -277,6 +295,8 @@ void SqlStore::Session::add(const Changes& c) {
   for (const auto& user : c.dropped_quotas) drop_quota.add(user);
   add_all(batches, c.batches);
   add_all(stops, c.stops);
+  for (const auto& [id, d] : c.drafts) count_draft_in.add(d.user, d.bytes, id);
+  add_all(drafts, c.drafts);
   add_all(parts, c.parts);
   add_all(specs, c.specs);
   add_all(jobs, c.jobs);
@@ -294,7 +314,12 @@ void SqlStore::Session::add(const Changes& c) {
   add_all(requests, c.requests);
   add_all(events, c.events);
   for (BatchId id : c.dropped_batches) drop_batch.add(id);
-  for (BatchId id : c.dropped_parts) drop_parts.add(id);
+  for (BatchId id : c.dropped_parts) {
+    drop_parts.add(id);
+    count_draft_out.add(id);
+    drop_draft.add(id);
+  }
+  for (const auto& [id, number] : c.entered_parts) drop_entered_parts.add(id, number);
   for (uint64_t id : std::set(c.dropped_files.begin(), c.dropped_files.end())) {
     count_out.add(id);
     drop_file.add(id);
@@ -443,7 +468,7 @@ scheduling::Snapshot SqlStore::load(std::vector<std::string>* damage) {
   soci::session& sql = session_->sql;
   try {
     snapshot = live_rows(sql, damage);
-    snapshot.last_job = number_of(sql, kLastJob);
+    snapshot.last_job = std::max(number_of(sql, kLastJob), number_of(sql, kLastReservedJob));
     snapshot.last_batch = number_of(sql, "select max(id) from batches");
     snapshot.last_machine = number_of(sql, "select max(id) from machines");
     const Micros latest = std::max(snapshot.pool.now, system_clock().utc_us()) + kAhead;

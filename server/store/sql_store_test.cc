@@ -311,7 +311,7 @@ class SqlStoreTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{99}, archive.last_change());
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.changes(98, "ann", 10).size());
     CPPUNIT_ASSERT_EQUAL(size_t{0}, archive.changes(99, "", 10).size());
-    CPPUNIT_ASSERT_EQUAL(std::string("x\0y", 3), archive.parts(4).at(0).body);
+    CPPUNIT_ASSERT_EQUAL(std::string("x\0y", 3), archive.part(4, 0).value().body);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, archive.open_batches_before(78).size());
     CPPUNIT_ASSERT((archive.batch(4)->stop_when == sublet::StopWhen{1, 2, "out"}));
     UsageQuery usage;

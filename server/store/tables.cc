@@ -175,6 +175,7 @@ constinit const TableOf<BatchRecord> kStops = {
         column<&BatchRecord::failed>("failed"),
         column<&BatchRecord::stopped_by>("stopped_by"),
         column<&BatchRecord::at_most>("at_most"),
+        column<&BatchRecord::to_come>("to_come"),
     },
 };
 
@@ -199,6 +200,25 @@ constinit const TableOf<RelationRow> kRelations = {
         column<&RelationRow::waits_for>("waits_for"),
         column<&RelationRow::lost_by>("lost_by"),
         column<&RelationRow::lost_as>("lost_as").up_to(JobState::kDelivering),
+    },
+};
+
+constinit const TableOf<DraftRow> kDrafts = {
+    "drafts",
+    Storage::kByKey,
+    {
+        key<&DraftRow::batch>("batch"),
+        column<&DraftRow::user>("user_name"),
+        column<&DraftRow::parts>("parts"),
+        column<&DraftRow::jobs>("jobs"),
+        column<&DraftRow::bytes>("bytes"),
+        column<&DraftRow::entering>("entering"),
+        column<&DraftRow::next_part>("next_part"),
+        column<&DraftRow::next_range>("next_range"),
+        column<&DraftRow::entered>("entered"),
+    },
+    {
+        {"drafts_live", "(batch) where entering = 1"},
     },
 };
 
@@ -529,7 +549,7 @@ std::span<const Table* const> all() {
       &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
       &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
       &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId,
-      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms, &kJobCounts};
+      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms, &kJobCounts,   &kDrafts};
   return kAll;
 }
 

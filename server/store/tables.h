@@ -81,6 +81,7 @@ extern const TableOf<BatchRow> kBatches;
 extern const TableOf<scheduling::BatchRecord> kStops;
 extern const TableOf<scheduling::ProgramRecord> kPrograms;
 extern const TableOf<RelationRow> kRelations;
+extern const TableOf<DraftRow> kDrafts;
 extern const TableOf<PartRow> kParts;
 extern const TableOf<SpecRow> kSpecs;
 extern const TableOf<scheduling::JobRecord> kJobs;

@@ -44,15 +44,23 @@ std::optional<PartRow> Archive::part(BatchId id, uint32_t number) {
   });
 }
 
-uint64_t Archive::jobs_of_parts(BatchId id) {
+DraftRow Archive::draft(BatchId id) {
   return connections_->with([&](soci::session& sql) {
-    return number_of(sql, "select sum(jobs) from parts where batch = " + std::to_string(id));
+    const std::string of_batch = "where batch = " + std::to_string(id);
+    if (const auto row = row_of(sql, tables::kDrafts, of_batch)) return *row;
+    DraftRow draft;
+    draft.batch = id;
+    draft.parts = number_of(sql, "select count(*) from parts " + of_batch);
+    if (draft.parts == 0) return draft;
+    draft.jobs = number_of(sql, "select sum(jobs) from parts " + of_batch);
+    draft.bytes = number_of(sql, "select sum(length(cast(body as blob))) from parts " + of_batch);
+    return draft;
   });
 }
 
-std::vector<PartRow> Archive::parts(BatchId id) {
+std::vector<DraftRow> Archive::entering() {
   return connections_->with([&](soci::session& sql) {
-    return rows_of(sql, tables::kParts, "where batch = " + std::to_string(id) + " order by number");
+    return rows_of(sql, tables::kDrafts, "where entering = 1 order by batch");
   });
 }
 

@@ -140,9 +140,11 @@ class Archive {
   void while_moving(const std::function<void()>& f);
 
   std::optional<BatchRow> batch(BatchId id);
-  std::vector<PartRow> parts(BatchId id);
   std::optional<PartRow> part(BatchId id, uint32_t number);
-  uint64_t jobs_of_parts(BatchId id);
+  // None has been appended: a row of zeros. Of a batch of an earlier server's: read from its parts.
+  DraftRow draft(BatchId id);
+  // The committed batches whose jobs are yet to be entered, in order of id.
+  std::vector<DraftRow> entering();
   std::vector<BatchRow> open_batches_before(Micros touched);
 
   std::optional<FileRow> file(uint64_t id);  // with body

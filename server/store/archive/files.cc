@@ -138,7 +138,8 @@ std::vector<FileRow> Archive::unneeded_files(uint64_t& after, uint32_t examined)
         sql, Bodies::kLeave,
         "where f.id > " + from + to +
             " and ((f.kind = 1 and not exists (select 1 from batches b where b.id = f.batch and "
-            "b.committed = 0) and not exists (select 1 from jobs j where j.batch = f.batch and "
+            "b.committed = 0) and not exists (select 1 from drafts d where d.batch = f.batch) and "
+            "not exists (select 1 from jobs j where j.batch = f.batch and "
             "j.state in (1, 2, 3, 4, 8, 9))) or (f.kind = 2 and (not exists (select 1 from jobs j "
             "where "
             "j.id = f.job and j.state not "

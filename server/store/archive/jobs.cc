@@ -59,7 +59,10 @@ std::string overlaps(const JobRange& range) {
 // since they cannot inject SQL; the user's name is bound as :user.
 std::string where(const JobQuery& query) {
   std::string text = "1 = 1";
-  if (query.batch) text += " and jobs.batch = " + std::to_string(query.batch);
+  // If ids are named, they are the better way to its rows: in order, a page at a time.
+  if (query.batch)
+    text += (query.ids.empty() ? " and jobs.batch = " : " and +jobs.batch = ") +
+            std::to_string(query.batch);
   if (!query.states.empty()) {
     std::string list;
     for (uint32_t s : query.states) list += (list.empty() ? "" : ", ") + std::to_string(s);

@@ -1,0 +1,87 @@
+// Enters the jobs of large batches in slices. Such a batch is committed by one small transaction,
+// which takes its ids and notes that it is entering (DraftRow); from then on it is certain that all
+// its jobs will be there. Each slice is a transaction of its own: a piece for the brain, the rows
+// of its jobs, and how far the batch is. So others' work comes between, and after a crash it goes
+// on where it was. Batches take turns, so that none waits for another.
+//
+// A thread of its own reads the parts and prepares each slice while the one before is committed.
+//
+// Threads: any.
+#ifndef SUBLET_SERVER_JOBS_ENTERING_H_
+#define SUBLET_SERVER_JOBS_ENTERING_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "server/commit/pipeline.h"
+#include "server/jobs/draft.h"
+#include "server/store/archive/archive.h"
+
+namespace sublet::server {
+
+class Entering {
+ public:
+  // Goes on with the batches that an earlier process has not finished.
+  Entering(Pipeline& pipeline, Archive& archive, const SliceSize& size);
+  ~Entering();
+
+  // Returns when all jobs of the batch, which is committed, are entered and on disk. Throws Refusal
+  // kUnavailable "batch.entering" if the server stops, or after kLongestWait.
+  void finish(BatchId batch);
+  static constexpr std::chrono::seconds kLongestWait{60};
+
+  void stop();
+
+ private:
+  struct Batch {
+    Batch(Archive& archive, BatchRow row, const DraftRow& draft)
+        : row(std::move(row)), draft(draft), reader(archive, draft) {}
+    BatchRow row;
+    DraftRow draft;  // behind the slices that were made
+    DraftReader reader;
+  };
+  struct Slice {
+    scheduling::Submitted event;
+    std::vector<SpecRow> specs;
+    DraftRow after;
+    bool is_last = false;
+  };
+  using Batches = std::deque<std::unique_ptr<Batch>>;
+
+  void loop();
+  // Waits until there is one. None: it stops.
+  std::optional<Slice> next_slice();
+  // The next of the batch whose turn it is, if there is one.
+  std::optional<Slice> slice_now();
+  Slice make_slice(Batch& batch);
+  // Adds descriptions until the slice is full, or the batch at its end.
+  void fill(Batch& batch, Slice& slice, EventJobs& jobs);
+  // Prepares the next slice meanwhile. False: one of the two failed.
+  bool commit(Slice slice, std::optional<Slice>& following);
+  std::future<bool> post(Slice slice);
+  // After a while, reads anew how far each batch is: nothing is known of a slice that failed.
+  void begin_again();
+  void load();
+
+  Pipeline& pipeline_;
+  Archive& archive_;
+  const SliceSize size_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<BatchId> unfinished_;
+  Batches waiting_;  // of the unfinished ones, those with jobs of which no slice was made
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sublet::server
+
+#endif  // SUBLET_SERVER_JOBS_ENTERING_H_
