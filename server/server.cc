@@ -165,8 +165,12 @@ Server::Server(const ServerSettings& settings, VitalSigns* signs)
                    *pipeline_, archive_, files_, disk_, sessions_, events_),
       reactor_(&select_reactor_) {
   for (const auto& sentence : pipeline_->damage()) log(Severity::error) << sentence;
-  jobs_ = std::make_unique<JobService>(*pipeline_, archive_, sessions_, access_, questions_,
-                                       [this] { disk_.check(); });
+  JobSettings jobs;
+  jobs.check_room = [this](const std::string& user, uint64_t bytes) {
+    files_.check_room(user, bytes);
+  };
+  jobs_ = std::make_unique<JobService>(
+      *pipeline_, archive_, sessions_, access_, questions_, [this] { disk_.check(); }, jobs);
   pipeline_->start();
   pipeline_->perform([this](Turn&) { archive_.serve_apart(); });
   orb_ = std::make_unique<Orb>(orb_settings());

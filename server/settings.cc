@@ -96,7 +96,8 @@ std::vector<SettingSpec> server_setting_specs() {
       "validity of a member's certificate; clients renew the certificates of machines");
   add("spool.largest_file", T::size, "50 GiB", 1024, kPiB, "largest file that may be stored");
   add("spool.quota", T::size, "50 GiB", 0, kPiB,
-      "for each user: inputs and outputs together, and the same again for checkpoints");
+      "for each user: inputs, outputs and open batches together, and the same again for "
+      "checkpoints");
   add("spool.keep_outputs", T::duration, "30 d", 0, 1e13,
       "how long to keep outputs after their job's end; 0: for ever");
   add("history.keep_events", T::duration, "400 d", 0, 1e13,

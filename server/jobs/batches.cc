@@ -112,6 +112,14 @@ DraftRow JobService::draft_in(Turn& turn, BatchId id) {
   return pending != turn.changes().drafts.end() ? pending->second : archive_.draft(id);
 }
 
+// What was appended in this transaction counts already.
+void JobService::check_room(Turn& turn, const std::string& user, uint64_t bytes) {
+  if (!settings_.check_room) return;
+  for (const PartRow& part : turn.changes().parts)
+    if (turn.changes().drafts.at(part.batch).user == user) bytes += part.body.size();
+  settings_.check_room(user, bytes);
+}
+
 void JobService::append(const Caller& caller, BatchId id, uint32_t number,
                         std::vector<SpecRange> specs) {
   may_submit_();
@@ -149,6 +157,7 @@ void JobService::append(const Caller& caller, BatchId id, uint32_t number,
     if (draft.jobs + part.jobs > kJobsPerBatch)
       throw Refusal(Refusal::Kind::kLimitExceeded, "batch.jobs",
                     "more than 1,000,000 jobs in a batch", "Split it.", subject);
+    check_room(turn, batch.user, part.body.size());
     draft.user = batch.user;
     ++draft.parts;
     draft.jobs += part.jobs;

@@ -1,4 +1,5 @@
-// A batch that is never committed expires, together with its files.
+// A batch that is never committed expires, together with its files; until then what was appended to
+// it counts in its user's quota.
 #include <cppunit/extensions/HelperMacros.h>
 
 #include "base/clock.h"
@@ -6,7 +7,7 @@
 #include "base/testing/temporary_folder.h"
 #include "server/housekeeper.h"
 #include "server/jobs/service.h"
-#include "server/refusal.h"
+#include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
 
 namespace sublet::server {
@@ -16,6 +17,7 @@ class OpenBatchTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(OpenBatchTest);
   CPPUNIT_TEST(an_unfinished_batch_expires);
   CPPUNIT_TEST(a_finished_one_stays);
+  CPPUNIT_TEST(open_batches_count_in_the_quota);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder folder_;
@@ -29,10 +31,19 @@ class OpenBatchTest : public CppUnit::TestFixture {
   Access access_{{}};
   DiskGuard disk_{folder_.path(), 4096};
   QuestionGate questions_{{}};
-  JobService jobs_{pipeline_, archive_, sessions_, access_, questions_, [] {}};
-  SpoolService files_{spool_, pipeline_, archive_, sessions_, access_, [] {}, SpoolLimits{}};
+  JobService jobs_{pipeline_, archive_, sessions_, access_, questions_, [] {}, job_settings()};
+  SpoolService files_{spool_, pipeline_, archive_, sessions_, access_, [] {}, {kQuota, {}, 0}};
   const Caller ann_{1000, "ann", false, true};
 
+  static constexpr uint64_t kQuota = 100'000;
+
+  JobSettings job_settings() {
+    JobSettings settings;
+    settings.check_room = [this](const std::string& user, uint64_t bytes) {
+      files_.check_room(user, bytes);
+    };
+    return settings;
+  }
   SpoolSettings spool_settings() const {
     SpoolSettings settings;
     settings.folder = folder_ / "spool";
@@ -90,6 +101,31 @@ class OpenBatchTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(std::string("batch.unknown"), refusal.code);
     }
     CPPUNIT_ASSERT(archive_.count({}).empty());
+  }
+
+  uint64_t held() { return archive_.spool_use("ann").files; }
+
+  void open_batches_count_in_the_quota() {
+    const auto open = [&] { return jobs_.open_batch(ann_, random_bytes(16), {"b", "desk"}); };
+    SpecRange large;
+    large.spec.program = "true";
+    large.spec.arguments = {std::string(20'000, 'x')};
+    const auto append = [&](BatchId batch, uint32_t number) {
+      return testing::code([&] { jobs_.append(ann_, batch, number, {large}); });
+    };
+    const BatchId first = open(), second = open(), third = open();
+    for (const auto& [batch, number] :
+         {std::pair(first, 0u), {first, 0u}, {second, 0u}, {second, 1u}, {third, 0u}})
+      CPPUNIT_ASSERT_EQUAL(std::string(), append(batch, number));
+    CPPUNIT_ASSERT(held() > 80'000 && held() < kQuota);
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.quota"), append(third, 1));
+    jobs_.discard_batch(ann_, first);
+    CPPUNIT_ASSERT_EQUAL(std::string(), append(third, 1));
+    CPPUNIT_ASSERT_EQUAL(std::string("batch.quota"), append(third, 2));
+    jobs_.commit_batch(ann_, random_bytes(16), second);
+    CPPUNIT_ASSERT(held() > 40'000 && held() < 50'000);
+    tidy(0);  // the third expires
+    CPPUNIT_ASSERT_EQUAL(uint64_t{0}, held());
   }
 
   void a_finished_one_stays() {

@@ -71,6 +71,9 @@ struct JobSettings {
   // requirements, is one record).
   size_t most_controlled = 1'000'000;
   SliceSize slice = {};  // of large batches
+  // Throws Refusal if the user may not append so many bytes more (none: anybody may). On the
+  // committer.
+  std::function<void(const std::string& user, uint64_t bytes)> check_room = {};
 };
 
 class JobService {
@@ -126,6 +129,7 @@ class JobService {
   // the only writer, so the archive is up to date for it.)
   BatchRow batch_in(Turn& turn, const Caller& caller, BatchId id);
   DraftRow draft_in(Turn& turn, BatchId id);
+  void check_room(Turn& turn, const std::string& user, uint64_t bytes);
   Contents contents_of(const Caller& caller, BatchId id);
   void check_limited_batches(Turn& turn, const BatchRow& batch);
   void check_hours(Turn& turn, const std::string& user, std::set<std::string> hours,

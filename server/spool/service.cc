@@ -137,6 +137,22 @@ void SpoolService::check_output(const FilePlace& place) {
                 "Add it to the job's outputs.", place.name);
 }
 
+uint64_t SpoolService::quota_of(const std::string& user) {
+  return archive_.quota(user).value_or(limits_.quota_of(user));
+}
+
+void SpoolService::check_room(const std::string& user, uint64_t bytes) {
+  const uint64_t held = archive_.spool_use(user).files + spool_.announced(user, false);
+  const uint64_t quota = quota_of(user);
+  if (held + bytes <= quota) return;
+  throw Refusal(Refusal::Kind::kLimitExceeded, "batch.quota",
+                "the jobs have " + format_bytes(bytes) + ", and files and open batches of " + user +
+                    " have " + format_bytes(held) + " of the " + format_bytes(quota) + " allowed",
+                "Commit or discard open batches (they expire after one hour), fetch outputs with "
+                "`sublet fetch --discard`, or ask the administrator to raise your quota.",
+                user);
+}
+
 // Called after the upload has been announced, so that concurrent uploads cannot exceed
 // the quota together.
 void SpoolService::check_quota(const FileRow& row, uint64_t size) {
@@ -144,7 +160,7 @@ void SpoolService::check_quota(const FileRow& row, uint64_t size) {
   const SpoolUse use = archive_.spool_use(row.user);
   const uint64_t held =
       (checkpoint ? use.checkpoints : use.files) + spool_.announced(row.user, checkpoint) - size;
-  const uint64_t quota = archive_.quota(row.user).value_or(limits_.quota_of(row.user));
+  const uint64_t quota = quota_of(row.user);
   const uint64_t allowed = is_output(row.kind) ? quota + quota / 4 : quota;
   if (held + size <= allowed) return;
   throw Refusal(

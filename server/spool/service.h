@@ -1,8 +1,8 @@
 // The permissions and quotas of the spool. Users have access to the files of their
 // own batches and jobs, workstations to those of the live attempts of their session.
-// Each user has one quota for inputs and outputs together, and another one of the
-// same size for checkpoints, so that outputs never prevent a checkpoint. Outputs may
-// exceed the quota by a quarter, so that a full quota stops new inputs before the
+// Each user has one quota for inputs, outputs and what is appended to open batches together,
+// and another one of the same size for checkpoints, so that outputs never prevent a checkpoint.
+// Outputs may exceed the quota by a quarter, so that a full quota stops new inputs before the
 // results of finished computations.
 //
 // Threads: any.
@@ -54,6 +54,10 @@ class SpoolService {
   // idl/spool.idl, discard_outputs.
   void discard_outputs(const Caller& caller, JobId job);
 
+  // Throws Refusal kLimitExceeded "batch.quota" if so many bytes more, appended to an open batch,
+  // are beyond the user's quota.
+  void check_room(const std::string& user, uint64_t bytes);
+
   // Removes files that are no longer needed or have expired, a bounded number per call.
   void collect_garbage();
 
@@ -61,6 +65,7 @@ class SpoolService {
   FileRow place_to_put(const Caller& caller, const FilePlace& place);
   void check_output(const FilePlace& place);
   void check_quota(const FileRow& row, uint64_t size);
+  uint64_t quota_of(const std::string& user);
   void hold(JobId job, const std::string& why);
   bool is_input(JobId job, const FileRow& file);
   FileRow find(const Caller& caller, const FilePlace& place);
