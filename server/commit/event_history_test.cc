@@ -35,6 +35,7 @@ class EventHistoryTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(old_and_large_files_go);
   CPPUNIT_TEST(damage_is_named);
   CPPUNIT_TEST(many_events_are_moved_in_slices);
+  CPPUNIT_TEST(large_events_are_moved_in_smaller_slices);
   CPPUNIT_TEST_SUITE_END();
 
   std::unique_ptr<TemporaryFolder> folder_;
@@ -418,6 +419,23 @@ class EventHistoryTest : public CppUnit::TestFixture {
     pipeline_->perform([&](Turn& turn) { turn.changes().forget_events = 7000; });
     const int left = std::stoi(query(path(), "select count(*) from events"));
     CPPUNIT_ASSERT_EQUAL(before - static_cast<int>(EventFiles::kAtOnce), left);
+    move();
+    check_history(1);
+  }
+
+  // Deleting many large ones at once would hold up the committer.
+  void large_events_are_moved_in_smaller_slices() {
+    move();
+    const int before = std::stoi(query(path(), "select max(number) from events"));
+    for (int i = 0; i < 5; ++i)
+      pipeline_->perform([&](Turn& turn) {
+        turn.apply(JobsHeld{{{1, 1}}, {}, "ann", std::string(i == 4 ? 3'000'000 : 400'000, 'x')});
+      });
+    for (const int moved : {2, 4, 5}) {
+      const EventFiles::Copied copied = event_files_->copy_events(0);
+      CPPUNIT_ASSERT_EQUAL(static_cast<uint64_t>(before + moved), copied.last);
+      CPPUNIT_ASSERT_EQUAL(moved < 5, copied.more);
+    }
     move();
     check_history(1);
   }

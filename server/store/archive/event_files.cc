@@ -215,6 +215,18 @@ EventFiles::Waiting EventFiles::waiting() const {
   }
 }
 
+namespace {
+// The last of the events after this one that are copied together; 0: one is too large for that.
+uint64_t last_at_once(soci::session& sql, uint64_t after) {
+  return number_of(sql,
+                   "select max(number) from (select number, sum(length(cast(body as blob))) over "
+                   "(order by number) as bytes from live.events where number > " +
+                       std::to_string(after) + " order by number limit " +
+                       std::to_string(EventFiles::kAtOnce) +
+                       ") where bytes <= " + std::to_string(EventFiles::kBytesAtOnce));
+}
+}  // namespace
+
 EventFiles::Copied EventFiles::copy_events(uint64_t up_to) {
   const auto file = newest();
   if (!file) throw StoreError("there is no file of events in " + folder_);
@@ -225,7 +237,7 @@ EventFiles::Copied EventFiles::copy_events(uint64_t up_to) {
     const uint64_t last = last_number(sql, "main");
     uint64_t end = last_number(sql, "live");
     if (up_to != 0) end = std::min(end, up_to);
-    const uint64_t until = std::min<uint64_t>(end, last + kAtOnce);
+    const uint64_t until = std::min(end, std::max(last + 1, last_at_once(sql, last)));
     if (until > last)
       copy(sql, "number > " + std::to_string(last) + " and number <= " + std::to_string(until));
     return {std::max(last, until), until < end};

@@ -30,6 +30,7 @@ class EventFiles {
   // Copied in one call, so that the deletion of their rows, a transaction of the committer's,
   // takes no longer than some milliseconds.
   static constexpr uint32_t kAtOnce = 5'000;
+  static constexpr uint64_t kBytesAtOnce = 1 << 20;  // or one event
 
   // pool: the path of the pool's database. folder: created when needed.
   EventFiles(const std::string& pool, const std::string& folder, Files& files);
@@ -60,8 +61,9 @@ class EventFiles {
     bool follow = true;
   };
   Waiting waiting() const;
-  // Copies the next events up to this number (0: all), at most kAtOnce, to the newest file;
-  // they are on disk when this returns. Copying them again changes nothing. Throws StoreError.
+  // Copies the next events up to this number (0: all), at most kAtOnce and kBytesAtOnce, to the
+  // newest file; they are on disk when this returns. Copying them again changes nothing. Throws
+  // StoreError.
   struct Copied {
     uint64_t last = 0;  // the number of the last event in the file now
     bool more = false;  // there are more to copy
