@@ -2,11 +2,12 @@
 
 One workstation with one slot runs the jobs, one after the other. Beside them, in turn: nothing;
 240 connections that wait for changes; questions for why a job waits, in 8 threads; jobs appended
-to batches that are never committed; batches of 100,000 different jobs, committed and removed;
+to batches that are never committed; batches of 1,000,000 different jobs, committed and removed;
 counts, and lists, of 1,000,000 finished jobs in 8 threads; sixteen of seventeen workstations that
 do not answer; a thousand machines that join at once. As root the other user is `nobody`, else the
-same. The budget is the design's. A load of which the server refuses a call, other than to append
-beyond the quota, is none: the benchmark fails."""
+same. The budget is the design's; beside commits it holds for the longest delay, too. A load of
+which the server refuses a call, other than to append beyond the quota, is none: the benchmark
+fails."""
 
 import contextlib
 import json
@@ -19,6 +20,7 @@ import latency
 import measure
 
 BUDGET = 0.05  # s, p99
+COMMIT_SECONDS = 60  # in which a batch is committed and removed
 PARTS = ["alone", "watch", "why", "append", "commit", "count", "list", "stopped", "join"]
 OF_FINISHED = ["count", "list"]  # in one pool: the jobs take a minute or two
 THREADS = {"append": 1, "commit": 1}
@@ -29,7 +31,8 @@ def run(report, quick, only=PARTS):
     missed = []
     for part, delays in delays_beside(report, quick, only):
         report.add_spread(part, delays, budget=1000 * BUDGET)
-        if measure.percentile(delays, 99) > BUDGET and not quick:
+        worst = max(delays) if part == "commit" else measure.percentile(delays, 99)
+        if worst > BUDGET and not quick:
             missed.append(part)
     if missed:
         raise measure.Missed("beyond the budget: " + ", ".join(missed))
@@ -37,15 +40,16 @@ def run(report, quick, only=PARTS):
 
 def delays_beside(report, quick, only):
     """Yields each part and the delays measured beside its load."""
-    seconds, jobs, finished = (0.5, 1000, 2000) if quick else (10, 100_000, 1_000_000)
+    seconds, jobs = (0.5, 1000) if quick else (10, 1_000_000)
     threads = dict(THREADS, watch=10 if quick else 240)
     asked = [part for part in PARTS if part in only]
     for part in [part for part in asked if part not in OF_FINISHED + ["stopped", "join"]]:
         with one_workstation() as (pool, caller):
-            yield part, beside_user(report, pool, caller, part, threads, jobs, seconds)
+            span = COMMIT_SECONDS if part == "commit" and not quick else seconds
+            yield part, beside_user(report, pool, caller, part, threads, jobs, span)
     if set(OF_FINISHED) & set(asked):
         with one_workstation() as (pool, caller):
-            with neighbour(pool, "finish", 1, finished):
+            with neighbour(pool, "finish", 1, jobs):
                 pass
             for part in [part for part in OF_FINISHED if part in asked]:
                 yield part, beside_user(report, pool, caller, part, threads, jobs, seconds)
@@ -73,7 +77,7 @@ def beside_user(report, pool, caller, load, threads, jobs, seconds):
         before = time.monotonic()
         delays = caller.ask("through", seconds)["delays"]
         took = time.monotonic() - before
-    if other["calls"] == 0 or (other["refused"] > 0 and load != "append"):
+    if (other["calls"] == 0 and load != "commit") or (other["refused"] > 0 and load != "append"):
         raise measure.Unmeasurable("beside %s: %d calls, %d refused" %
                                    (load, other["calls"], other["refused"]))
     report.add(load + "_calls", other["calls"] / took, "calls/s")

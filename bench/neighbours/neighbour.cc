@@ -8,12 +8,11 @@
 //   count    counts of all jobs
 //   list     pages of all jobs, from the first to the last
 //   why      `show` of a job that waits
-//   commit   batches of COUNT different jobs, which are removed again
+//   commit   batches of COUNT different jobs, which are removed again; "ready" is printed when the
+//            first one only needs to be committed
 //   append   jobs of 64 KiB appended to batches that are never committed, until that is refused
-//   finish   COUNT different jobs are submitted and removed, once, before "ready" is printed, in
-//            batches of 100,000 at most: the server takes seconds to commit one of them
+//   finish   COUNT different jobs are submitted and removed, once, before "ready" is printed
 // Prints {"ready"} when it has begun, and at the end {"calls", "refused"}.
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -24,6 +23,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -38,7 +38,6 @@ namespace v1 = Sublet::v1;
 constexpr int kCallTimeoutMs = 120'000;
 constexpr v1::Duration kHoldMs = 1000;
 constexpr uint64_t kPerCall = 1000;
-constexpr uint64_t kFinishedPerBatch = 100'000;
 constexpr size_t kLargeOctets = 64 << 10;
 constexpr v1::Instant kIn2100 = 4'102'444'800'000'000;
 
@@ -78,7 +77,8 @@ class Neighbour {
     std::vector<v1::JobScheduler_var> schedulers;
     for (size_t i = 0; i < threads; ++i) schedulers.push_back(connect(i));
     if (load == "why") waiting_ = schedulers[0]->submit(request(), "bench", idle_job());
-    if (load == "finish") finish(schedulers[0]);
+    if (load == "finish") come_and_go(schedulers[0]);
+    if (load == "commit") filled_ = fill(schedulers[0]);
     std::vector<std::thread> at_work;
     if (load != "finish")
       for (const auto& scheduler : schedulers)
@@ -145,26 +145,26 @@ class Neighbour {
     description.submit_host = "bench";
     return scheduler->open_batch(request(), description);
   }
-  void commit(v1::JobScheduler_ptr scheduler) { come_and_go(scheduler, count_); }
-  void finish(v1::JobScheduler_ptr scheduler) {
-    for (uint64_t done = 0; done < count_ && !over_; done += kFinishedPerBatch)
-      come_and_go(scheduler, std::min(kFinishedPerBatch, count_ - done));
-  }
   // Adjacent jobs differ, so that each is a row.
-  void come_and_go(v1::JobScheduler_ptr scheduler, uint64_t count) {
-    v1::JobFilter batch{};
-    batch.batch = open(scheduler);
+  v1::BatchId fill(v1::JobScheduler_ptr scheduler) {
+    const v1::BatchId batch = open(scheduler);
     v1::JobDescriptions part;
     part.length(kPerCall);
     uint64_t sent = 0;
-    for (CORBA::ULong call = 0; sent < count && !over_; ++call, sent += kPerCall) {
+    for (CORBA::ULong call = 0; sent < count_ && !over_; ++call, sent += kPerCall) {
       for (CORBA::ULong i = 0; i < kPerCall; ++i) {
         part[i] = idle_job();
         part[i].name = ("n" + std::to_string(sent + i)).c_str();
         part[i].retries = i % 2;
       }
-      scheduler->append(batch.batch, call, part);
+      scheduler->append(batch, call, part);
     }
+    return batch;
+  }
+  void come_and_go(v1::JobScheduler_ptr scheduler) {
+    v1::JobFilter batch{};
+    batch.batch = std::exchange(filled_, 0);
+    if (batch.batch == 0) batch.batch = fill(scheduler);
     scheduler->commit_batch(request(), batch.batch);
     const v1::Control_var removed = scheduler->remove(request(), batch);
   }
@@ -185,6 +185,7 @@ class Neighbour {
   const std::string folder_;
   const uint64_t count_;
   v1::JobId waiting_ = 0;
+  v1::BatchId filled_ = 0;  // for the only thread
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> calls_{0};
   std::atomic<uint64_t> refused_{0};
@@ -192,8 +193,8 @@ class Neighbour {
 
 const std::map<std::string, Neighbour::Call> Neighbour::kLoads = {
     {"watch", &Neighbour::watch},   {"count", &Neighbour::count},   {"list", &Neighbour::list},
-    {"why", &Neighbour::why},       {"commit", &Neighbour::commit}, {"append", &Neighbour::append},
-    {"finish", &Neighbour::finish},
+    {"why", &Neighbour::why},       {"commit", &Neighbour::come_and_go}, {"append", &Neighbour::append},
+    {"finish", &Neighbour::come_and_go},
 };
 
 }  // namespace
