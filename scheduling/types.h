@@ -100,7 +100,8 @@ enum class LeaveReason : uint32_t {
   kRemoved = 5,
   kSuperseded = 8,
   kHeld = 9,
-  kAdministrator = 10
+  kAdministrator = 10,
+  kUnstarted = 11  // only if its program has not been started
 };
 
 enum class Verdict : uint32_t { kCounts = 1, kSuperseded = 2, kKnown = 3, kLater = 4 };

@@ -192,8 +192,9 @@ class Neighbour {
 };
 
 const std::map<std::string, Neighbour::Call> Neighbour::kLoads = {
-    {"watch", &Neighbour::watch},   {"count", &Neighbour::count},   {"list", &Neighbour::list},
-    {"why", &Neighbour::why},       {"commit", &Neighbour::come_and_go}, {"append", &Neighbour::append},
+    {"watch", &Neighbour::watch},        {"count", &Neighbour::count},
+    {"list", &Neighbour::list},          {"why", &Neighbour::why},
+    {"commit", &Neighbour::come_and_go}, {"append", &Neighbour::append},
     {"finish", &Neighbour::come_and_go},
 };
 

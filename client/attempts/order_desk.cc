@@ -353,7 +353,7 @@ bool OrderDesk::is_returning() const {
 }
 
 void OrderDesk::vacate(std::vector<VacateOrder> orders) {
-  std::vector<std::pair<RunOrder, sublet_leave_reason>> unstarted;
+  std::vector<std::pair<RunOrder, std::string>> unstarted;
   {
     std::lock_guard lock(mutex_);
     for (const VacateOrder& leave : orders) {
@@ -361,14 +361,16 @@ void OrderDesk::vacate(std::vector<VacateOrder> orders) {
           ahead_, [&](const RunOrder& order) { return order.what.name == leave.name; });
       const auto known = known_.find(leave.name);
       if (it != ahead_.end()) {
-        unstarted.emplace_back(std::move(*it), leave.reason);
+        unstarted.emplace_back(std::move(*it), leave.unstarted ? "no slot has become free"
+                                                               : leave_sentence(leave.reason));
         ahead_.erase(it);
-      } else if (known != known_.end() && known->second.being_accepted) {
+      } else if (known != known_.end() && known->second.being_accepted && !leave.unstarted) {
         known->second.leaves = leave.reason;
       }
     }
   }
-  for (const auto& [order, reason] : unstarted) give_back(order.what, leave_sentence(reason));
+  std::erase_if(orders, [](const VacateOrder& leave) { return leave.unstarted; });
+  for (const auto& [order, why] : unstarted) give_back(order.what, why);
   vacate_(std::move(orders));
 }
 

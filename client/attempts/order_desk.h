@@ -55,6 +55,7 @@ struct RunOrder {
 struct VacateOrder {
   AttemptName name;
   sublet_leave_reason reason = SUBLET_LEAVE_NONE;
+  bool unstarted = false;  // only if it still waits for a slot
 };
 
 // Published by the reactor thread for all others. Members change independently; do

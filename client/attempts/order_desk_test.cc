@@ -380,8 +380,12 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void an_order_ahead_is_told_to_leave() {
     fill(2);
-    desk_->vacate({{{3, 1}, SUBLET_LEAVE_PREEMPT}, {{1, 1}, SUBLET_LEAVE_REMOVED}});
+    desk_->vacate({{{3, 1}, SUBLET_LEAVE_PREEMPT, true},
+                   {{2, 1}, SUBLET_LEAVE_PREEMPT, true},
+                   {{1, 1}, SUBLET_LEAVE_REMOVED}});
     CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
+    CPPUNIT_ASSERT(std::ranges::count(vacated_, AttemptName{2, 1}) == 0);
+    CPPUNIT_ASSERT(std::ranges::count(vacated_, AttemptName{1, 1}) == 1);
     CPPUNIT_ASSERT(given_back_[0].first == (AttemptName{3, 1}));
     desk_->returned({3, 1});
     desk_->release_slot({1, 1});

@@ -97,7 +97,8 @@ void ExecutingClientServant::vacate(const idl::SessionKey& session, idl::ServerT
                  reason == SUBLET_LEAVE_REPLACED || reason == SUBLET_LEAVE_HELD ||
                  reason == SUBLET_LEAVE_ADMINISTRATOR;
     plain.push_back({from_idl(orders[i].key),
-                     known ? static_cast<sublet_leave_reason>(reason) : SUBLET_LEAVE_PREEMPT});
+                     known ? static_cast<sublet_leave_reason>(reason) : SUBLET_LEAVE_PREEMPT,
+                     reason == idl::LEAVE_UNSTARTED});
   }
   desk_.vacate(std::move(plain));
 }

@@ -59,17 +59,25 @@ void Pool::State::recall(Attempt& attempt) {
   const bool leaves = !precedes(attempt.record.state, AttemptState::kLeaving);
   const Micros until = attempt.machine->ahead.last_end + parameters.ahead_wait;
   if (!leaves && until > changes.now()) return attempts.wait_ahead(attempt, until);
-  attempts.wait_ahead(attempt, 0);
   attempt.machine->ahead.short_runs = 0;
-  if (!leaves) tell_to_leave(attempt, LeaveReason::kPreempt);
+  if (leaves) return attempts.wait_ahead(attempt, 0);
+  call_back(attempt);
+}
+
+// Its machine may have started it, and what comes before it may have ended, without the server
+// knowing yet: then it goes on. So its state is as before, and it is asked again if nothing comes
+// of it.
+void Pool::State::call_back(Attempt& attempt) {
+  attempts.wait_ahead(attempt, changes.now() + parameters.lease);
+  changes.decide(
+      TellToLeave{attempt.record.key, attempt.machine->record.id, LeaveReason::kUnstarted});
 }
 
 void Pool::State::recall_ahead(Machine& m) {
   for (const JobId id : m.running) {
     Attempt& attempt = *attempts.find(id);
-    if (!attempt.ahead || !precedes(attempt.record.state, AttemptState::kLeaving)) continue;
-    attempts.wait_ahead(attempt, 0);
-    tell_to_leave(attempt, LeaveReason::kPreempt);
+    const bool leaves = !precedes(attempt.record.state, AttemptState::kLeaving);
+    if (attempt.ahead && attempt.record.started == 0 && !leaves) call_back(attempt);
   }
 }
 

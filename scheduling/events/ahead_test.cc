@@ -58,6 +58,8 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(each_takes_the_place_of_one_that_ends);
   CPPUNIT_TEST(one_that_begins_before_the_end_is_known);
   CPPUNIT_TEST(nobody_waits_behind_a_long_one);
+  CPPUNIT_TEST(who_is_called_back_too_late_goes_on);
+  CPPUNIT_TEST(who_does_not_come_is_called_back_again);
   CPPUNIT_TEST(who_waited_in_vain_has_lost_nothing);
   CPPUNIT_TEST(nor_who_comes_back_when_the_owner_returns);
   CPPUNIT_TEST(a_refusal_is_held_against_nobody);
@@ -144,13 +146,48 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(100 * kMs, r.t.now - placed);
     const auto& leave = std::get<TellToLeave>(r.t.last.decisions.at(0));
     CPPUNIT_ASSERT((leave.key == AttemptKey{3, 1}));
+    CPPUNIT_ASSERT(leave.reason == LeaveReason::kUnstarted);
+    CPPUNIT_ASSERT(r.t.pool.attempt(3)->state == AttemptState::kOrdered);
     const std::string why = r.t.pool.attempt(3)->reason.text();
     CPPUNIT_ASSERT(why.ends_with("; ahead on machine curly, whose jobs end at once"));
-    r.t.end(3, EndReason::kPreempted);
+    r.t.end(3, EndReason::kRefused);
     CPPUNIT_ASSERT_EQUAL(moe, r.t.machine_of(3));
     // None is placed there until a short one has ended again.
     r.t.submit("ann", 2);
     CPPUNIT_ASSERT(r.ahead().empty());
+  }
+
+  // It has begun, and the server did not know.
+  void who_is_called_back_too_late_goes_on() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    r.t.start(2);
+    while (r.t.last.decisions.empty()) CPPUNIT_ASSERT(r.t.to_next_deadline());
+    r.t.start(3);
+    CPPUNIT_ASSERT(r.t.state(3) == JobState::kRunning);
+    r.t.end(2, EndReason::kDone, kSecond);
+    r.t.end(3, EndReason::kDone, kSecond);
+    CPPUNIT_ASSERT(r.t.state(3) == JobState::kDone);
+    CPPUNIT_ASSERT_EQUAL(0u, r.t.record(3).evictions);
+  }
+
+  // The order was lost, say.
+  void who_does_not_come_is_called_back_again() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    r.t.start(2);
+    int calls = 0;
+    for (int i = 0; i < 20; ++i) {
+      r.t.pass(10 * kSecond);
+      r.t.apply(Renewed{r.curly, false, {{r.t.key(2)}, {r.t.key(3), AttemptState::kStaging}}});
+      r.t.apply(TimePassed());
+      calls += static_cast<int>(r.t.last.decisions.size());
+    }
+    CPPUNIT_ASSERT_EQUAL(7, calls);  // a lease is 30 s
+    r.t.end(2, EndReason::kDone, kSecond);
+    CPPUNIT_ASSERT(r.ahead().empty() && r.there(false) == Jobs{3});
   }
 
   void who_waited_in_vain_has_lost_nothing() {
@@ -160,7 +197,7 @@ class AheadTest : public CppUnit::TestFixture {
     r.run(1);
     r.t.start(2);
     while (r.t.last.decisions.empty()) CPPUNIT_ASSERT(r.t.to_next_deadline());
-    r.t.end(3, EndReason::kPreempted);
+    r.t.end(3, EndReason::kRefused);
     const JobRecord& job = r.t.record(3);
     CPPUNIT_ASSERT(job.state == JobState::kWaiting);
     CPPUNIT_ASSERT_EQUAL(0u, job.evictions);

@@ -280,8 +280,8 @@ class JobServiceTest : public testing::ServicesFixture {
   }
 
   void too_many_are_refused() {
-    JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, {.most_controlled = 2});
+    JobService narrow(*pipeline_, *archive_, sessions_, access_, questions_, [] {},
+                      {.most_controlled = 2});
     const BatchId batch = open();
     SpecRange array = job();
     SpecRange other = job();
@@ -299,8 +299,8 @@ class JobServiceTest : public testing::ServicesFixture {
 
   // Even if the request would be refused by now.
   void a_repeated_control_gets_its_first_answer() {
-    JobService narrow(
-        *pipeline_, *archive_, sessions_, access_, questions_, [] {}, {.most_controlled = 1});
+    JobService narrow(*pipeline_, *archive_, sessions_, access_, questions_, [] {},
+                      {.most_controlled = 1});
     JobQuery all;
     all.user = "ann";
     const std::string request = random_bytes(16);

@@ -122,8 +122,7 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(64u, from_idl(report).ahead);
     for (const char* odd : {"", "many", "65", "4294967296", "-1", "1.5", " 1"}) {
       set_text(report.more[0].value, odd);
-      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"),
-                           testing::code([&] { from_idl(report); }));
+      CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(report); }));
     }
   }
 

@@ -58,7 +58,8 @@ static_assert(same(scheduling::LeaveReason::kPreempt, v1::LEAVE_PREEMPT) &&
               same(scheduling::LeaveReason::kRemoved, v1::LEAVE_REMOVED) &&
               same(scheduling::LeaveReason::kSuperseded, v1::LEAVE_SUPERSEDED) &&
               same(scheduling::LeaveReason::kHeld, v1::LEAVE_HELD) &&
-              same(scheduling::LeaveReason::kAdministrator, v1::LEAVE_ADMINISTRATOR));
+              same(scheduling::LeaveReason::kAdministrator, v1::LEAVE_ADMINISTRATOR) &&
+              same(scheduling::LeaveReason::kUnstarted, v1::LEAVE_UNSTARTED));
 static_assert(same(scheduling::Verdict::kCounts, v1::VERDICT_COUNTS) &&
               same(scheduling::Verdict::kSuperseded, v1::VERDICT_SUPERSEDED) &&
               same(scheduling::Verdict::kKnown, v1::VERDICT_KNOWN) &&

@@ -545,11 +545,11 @@ constinit const TableOf<EventRow> kEvents = {
 
 std::span<const Table* const> all() {
   static constexpr const Table* kAll[] = {
-      &kPool,    &kUsers,       &kMachines, &kCredentials, &kBatches,  &kStops,
-      &kParts,   &kSpecs,       &kJobs,     &kAttempts,    &kEnds,     &kUses,
-      &kSpent,   &kChanges,     &kFiles,    &kContents,    &kSpoolUse, &kRemovedOutputs,
-      &kMembers, &kInvitations, &kQuotas,   &kRequests,    &kEvents,   &kPoolId,
-      &kPolicy,  &kRelations,   &kFeeds,    &kAbsences,    &kPrograms, &kJobCounts,   &kDrafts};
+      &kPool,     &kUsers,     &kMachines, &kCredentials,    &kBatches,   &kStops,       &kParts,
+      &kSpecs,    &kJobs,      &kAttempts, &kEnds,           &kUses,      &kSpent,       &kChanges,
+      &kFiles,    &kContents,  &kSpoolUse, &kRemovedOutputs, &kMembers,   &kInvitations, &kQuotas,
+      &kRequests, &kEvents,    &kPoolId,   &kPolicy,         &kRelations, &kFeeds,       &kAbsences,
+      &kPrograms, &kJobCounts, &kDrafts};
   return kAll;
 }
 

@@ -113,7 +113,7 @@ void for_each_table(F f) {
   each(kPool, kUsers, kMachines, kCredentials, kBatches, kStops, kParts, kSpecs, kJobs, kAttempts,
        kEnds, kUses, kSpent, kChanges, kFiles, kContents, kSpoolUse, kRemovedOutputs, kMembers,
        kInvitations, kQuotas, kRequests, kEvents, kPoolId, kPolicy, kRelations, kFeeds, kAbsences,
-         kPrograms, kJobCounts, kDrafts);
+       kPrograms, kJobCounts, kDrafts);
 }
 
 class TablesTest : public CppUnit::TestFixture {
