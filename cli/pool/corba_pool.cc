@@ -164,6 +164,10 @@ bool CorbaPool::passes(const PoolError& e) {
          (e.code == "server.stopping" || e.code == "server.busy");
 }
 
+bool CorbaPool::is_entering(const PoolError& e) {
+  return e.kind == ErrorKind::unavailable && e.code == "batch.entering";
+}
+
 bool CorbaPool::socket_is_missing() const {
   return patience.unreachable_ms <= Patience{}.unreachable_ms && !path.starts_with(kTlsScheme) &&
          socket_errno(path) == ENOENT;

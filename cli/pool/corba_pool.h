@@ -38,13 +38,14 @@ struct CorbaPool {
     const auto end = start + std::chrono::milliseconds(patience.unreachable_ms);
     auto pause = kFirstPause;
     bool maybe_done = false;
-    for (int timeouts = 0;; pause = std::min(2 * pause, kPause)) {
+    for (int timeouts = 0, waits = 0;; pause = std::min(2 * pause, kPause)) {
       try {
         return once(f);
       } catch (PoolError& e) {
         e.maybe_done = maybe_done = maybe_done || e.maybe_done;
         bool again = false;
         if (e.code == "server.timeout") again = ++timeouts < patience.tries_after_timeout;
+        if (is_entering(e)) again = ++waits < kMostWaits;
         if (e.code == "server.down" || e.code == "server.unreachable" || passes(e))
           again = Clock::now() + pause < (socket_is_missing() ? start + kSocketGap : end);
         if (!again) throw;
@@ -72,6 +73,7 @@ struct CorbaPool {
   static constexpr auto kSocketGap = std::chrono::milliseconds(300);
   static constexpr auto kFirstPause = std::chrono::milliseconds(5);
   static constexpr auto kPause = std::chrono::milliseconds(100);  // longest, between two tries
+  static constexpr int kMostWaits = 30;                           // of 40 s each, in the server
 
   template <typename T>
   typename T::_ptr_type resolve(const char* key) {
@@ -84,6 +86,8 @@ struct CorbaPool {
   [[noreturn]] static void rethrow_translated();
   // Whether the server's state is temporary, so that the call may be repeated.
   static bool passes(const PoolError& e);
+  // The batch is committed, and the server has not entered all its jobs yet.
+  static bool is_entering(const PoolError& e);
   // Whether the socket does not exist. Then a server is not expected soon, unless the caller
   // waits, or a restarted server is just creating its socket.
   bool socket_is_missing() const;

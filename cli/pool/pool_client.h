@@ -3,8 +3,8 @@
 //
 // A call without an answer (server restarting, connection lost, time-out) is repeated with
 // the same arguments: operations that change something carry a request id or a position, by
-// which the server recognises a repeat. Patience limits the repeats. Any thread; the object
-// must outlive every call.
+// which the server recognises a repeat. Patience limits the repeats. So is a commit while the
+// server enters the batch's jobs, up to 20 min. Any thread; the object must outlive every call.
 #ifndef SUBLET_CLI_POOL_POOL_CLIENT_H_
 #define SUBLET_CLI_POOL_POOL_CLIENT_H_
 

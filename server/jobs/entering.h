@@ -35,7 +35,7 @@ class Entering {
   // Returns when all jobs of the batch, which is committed, are entered and on disk. Throws Refusal
   // kUnavailable "batch.entering" if the server stops, or after kLongestWait.
   void finish(BatchId batch);
-  static constexpr std::chrono::seconds kLongestWait{60};
+  static constexpr std::chrono::seconds kLongestWait{40};  // less than commands wait
 
   void stop();
 
