@@ -165,6 +165,7 @@ Daemon::Daemon(const ClientSettings& settings)
       speed_(settings.root, {.may_measure = [this] { return presence_.away.load(); },
                              .measured = [this] { keeper_raw_->something_changed(); }}) {
   set_up_places(settings, state_);
+  desk_.on_slot_freed([this] { workers_.post([this] { desk_.start_ahead(); }); });
   desk_.on_given_back([this](std::shared_ptr<const Assignment> a, const std::string& why) {
     reporter_->tell_refused(std::move(a), why);
   });
@@ -180,7 +181,7 @@ Daemon::Daemon(const ClientSettings& settings)
       [this](const AttemptName& name, uint32_t verdict, bool of_end) {
         loop_.post([=, this] {
           attempts_.answered(name, verdict, of_end);
-          if (of_end) desk_.returned(name);
+          if (of_end && verdict != kVerdictLater) desk_.returned(name);
         });
       },
       [](AttemptWork& work) { outlive_power(system_files(), work); });
@@ -297,7 +298,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
 
 // None of them starts from now on, by the desk's own look; so there is no haste.
 void Daemon::give_back_ahead() {
-  local_.post([this] { desk_.give_back_ahead("the owner is here"); });
+  workers_.post([this] { desk_.give_back_ahead("the owner is here"); });
 }
 
 void Daemon::on_blind() {

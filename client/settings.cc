@@ -186,8 +186,9 @@ std::vector<SettingSpec> client_setting_specs() {
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; at this number no order is accepted"},
       {"ahead", T::integer, "4", 0, 64,
-       "while jobs end within 50 ms: jobs that wait here for a slot, for each of them, so that the "
-       "next one starts without asking the server; at most 64 in all"},
+       "how many jobs may wait here for each slot (at most 64 in all) while jobs end quickly, so "
+       "that "
+       "the next one starts without asking the server; 0: none"},
       {"memory_reserve", T::size, "1 GiB", 0, kTiB,
        "memory set aside for the owner, at most half of the machine's; the rest, divided by the "
        "slots, limits a job that does not say how much it needs; when less than a quarter of it is "

@@ -107,6 +107,8 @@ struct Pool::State {
   // come back.
   void recall(Attempt& attempt);
   void recall_ahead(Machine& machine);
+  // It has another number of places, or takes no more jobs.
+  void settle_ahead(Machine& machine);
   void call_back(Attempt& attempt);
   // An attempt has left its machine: another takes its place.
   void note_turn(const Attempt& ended, const End& end);

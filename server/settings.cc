@@ -134,12 +134,11 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.rest_most", T::duration, "1 h", 0, 86'400'000,
       "the longest that a machine rests after failures");
   add("scheduling.short_run", T::duration, "50 ms", 0, 60'000,
-      "while jobs on a machine end within this time, it gets more than it has slots for, and "
-      "starts "
-      "each without asking when another has ended; 0: never");
+      "while jobs on a machine end within this time, it is sent more of them than it has slots, "
+      "and "
+      "starts each as another ends, without asking; 0: never");
   add("scheduling.ahead_wait", T::duration, "100 ms", 10, 60'000,
-      "such a job waits on its machine for this long, with no other ending before it; then it goes "
-      "back to the queue");
+      "a job that has waited there for this long without another ending goes back to the queue");
   add("shares", T::reals, "", 1e-6, 1e6,
       "shares of single users, and of accounts: ann = 3, \"@lab-f\" = 2");
   add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");

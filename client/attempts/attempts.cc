@@ -65,6 +65,7 @@ void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
                               ? ", from checkpoint " + std::to_string(what.checkpoint_generation)
                               : "");
   if (evicting_ != SUBLET_LEAVE_NONE) return leave(entry, evicting_);
+  if (all_leave_ != SUBLET_LEAVE_NONE) return leave(entry, all_leave_);
   apply(entry, entry.machine.begin());
 }
 
@@ -185,6 +186,7 @@ void Attempts::vacate(const AttemptName& name, sublet_leave_reason reason) {
 }
 
 void Attempts::vacate_all(sublet_leave_reason reason) {
+  all_leave_ = reason;
   for (auto& [name, entry] : entries_) leave(*entry, reason);
 }
 

@@ -146,8 +146,9 @@ class Attempts {
   uint64_t delivered_by_forgotten_ = 0;  // attempts
   std::vector<pid_t> children_;
   int64_t newest_tenant_ns_ = 0;
-  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;  // another value while the owner is here
-  OwnersPresence presence_;                           // while the owner is here
+  sublet_leave_reason evicting_ = SUBLET_LEAVE_NONE;   // another value while the owner is here
+  sublet_leave_reason all_leave_ = SUBLET_LEAVE_NONE;  // of vacate_all(): for those that come late
+  OwnersPresence presence_;                            // while the owner is here
 };
 
 }  // namespace sublet::client

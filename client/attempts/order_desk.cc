@@ -79,7 +79,7 @@ std::vector<AttemptName> OrderDesk::being_accepted() const {
   std::lock_guard lock(mutex_);
   std::vector<AttemptName> names;
   for (const auto& [name, known] : known_)
-    if (known.being_accepted) names.push_back(name);
+    if (known.being_accepted || known.returning) names.push_back(name);
   return names;
 }
 
@@ -260,7 +260,7 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
     }
     claim_slot(what);
   }
-  accept(order, &answer);
+  if (!accept(order, &answer, false)) slot_freed_();
   return answer;
 }
 
@@ -273,13 +273,13 @@ void OrderDesk::claim_slot(Assignment& what) {
   known_[what.name] = {.slot = what.slot, .being_accepted = true, .gpus = what.gpus};
 }
 
-bool OrderDesk::accept(RunOrder& order, RunAnswer* answer) {
+bool OrderDesk::accept(RunOrder& order, RunAnswer* answer, bool was_ahead) {
   const Assignment& what = order.what;
   try {
     keep_promise(order);
     accepted_(std::make_shared<const Assignment>(what));
   } catch (const std::exception& error) {
-    undo(what.name);
+    undo(what.name, was_ahead);
     answer->answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;
     answer->reason = error.what();
     log(Severity::warning) << label(what.name) << " refused: " << answer->reason;
@@ -312,11 +312,15 @@ std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
 }
 
 void OrderDesk::start_ahead() {
-  while (auto next = take_next()) {
-    auto& [order, why] = *next;
-    RunAnswer answer;
-    if (why.empty() && accept(order, &answer)) continue;
-    give_back(order.what, why.empty() ? answer.reason : why);
+  try {
+    while (auto next = take_next()) {
+      auto& [order, why] = *next;
+      RunAnswer answer;
+      if (why.empty() && accept(order, &answer, true)) continue;
+      give_back(order.what, why.empty() ? answer.reason : why);
+    }
+  } catch (const std::exception& error) {
+    log(Severity::error) << "orders taken ahead wait: " << error.what();
   }
 }
 
@@ -384,7 +388,7 @@ void OrderDesk::renewed(int64_t sent_ns, int64_t lease_ms,
       if (it == verdicts.end()) continue;
       if (it->value == kVerdictCounts)
         order.what.first_lease_ns = protocol::lease_end_ns(sent_ns, lease_ms);
-      else
+      else if (it->value == kVerdictSuperseded || it->value == kVerdictKnown)
         over.push_back(order.what.name);
     }
     std::erase_if(ahead_, [&](const RunOrder& order) {
@@ -489,7 +493,7 @@ void OrderDesk::machine_worked() {
   trouble_until_ns_ = 0;
 }
 
-void OrderDesk::undo(const AttemptName& name) {
+void OrderDesk::undo(const AttemptName& name, bool returning) {
   try {
     files_.remove_tree(attempt_folder(settings_.state_folder, name));
   } catch (const std::exception& error) {
@@ -497,7 +501,10 @@ void OrderDesk::undo(const AttemptName& name) {
   }
   free_slot(name);
   std::lock_guard lock(mutex_);
-  known_.erase(name);
+  if (returning)
+    known_[name] = {.returning = true};
+  else
+    known_.erase(name);
 }
 
 void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
@@ -516,11 +523,11 @@ bool OrderDesk::free_slot(const AttemptName& name) {
   slot_taken_[static_cast<size_t>(known->second.slot)] = false;
   known->second.slot = -1;
   known->second.gpus.clear();
-  return true;
+  return !ahead_.empty();
 }
 
 void OrderDesk::release_slot(const AttemptName& name) {
-  if (free_slot(name)) start_ahead();
+  if (free_slot(name)) slot_freed_();
 }
 
 bool OrderDesk::reuse_folder(const Assignment& what, const std::string& folder) {

@@ -142,6 +142,11 @@ class OrderDesk {
     make_room_ = std::move(make_room);
   }
 
+  // slot_freed: called when a slot is free and orders wait for one; it is to have start_ahead()
+  // called soon, by a thread that no owner waits for. To be called before the first order.
+  void on_slot_freed(std::function<void()> slot_freed) { slot_freed_ = std::move(slot_freed); }
+  // Starts orders that were taken ahead, as far as slots are free. Waits for the disk.
+  void start_ahead();
   // given_back: called with an order taken ahead that does not start here, and the reason; from any
   // thread. To be called before the first order.
   void on_given_back(
@@ -176,8 +181,7 @@ class OrderDesk {
   // An attempt found on disk at the start. holds_slot: false if it has ended and only
   // waits in the outbox.
   void adopt(const Assignment& assignment, bool holds_slot);
-  // Its processes are gone and its folder is closed to the slot's account: the next order that was
-  // taken ahead is started.
+  // Its processes are gone and its folder is closed to the slot's account.
   void release_slot(const AttemptName& name);
   // Takes over the folder of an attempt that is over, for another one. False: it is still there and
   // has to be removed.
@@ -214,16 +218,16 @@ class OrderDesk {
   // Gives it a slot. Called with the mutex held.
   void claim_slot(Assignment& what);
   // It has its slot. False: it is not accepted after all.
-  bool accept(RunOrder& order, RunAnswer* answer);
+  bool accept(RunOrder& order, RunAnswer* answer, bool was_ahead);
   // The next one that was taken ahead, if a slot is free: with it, or why it does not start.
   std::optional<std::pair<RunOrder, std::string>> take_next();
-  void start_ahead();
   void give_back(const Assignment& what, const std::string& why);
-  // False: it had none.
+  // Whether an order may start in it.
   bool free_slot(const AttemptName& name);
   // Writes the assignment to disk. Throws std::exception.
   void keep_promise(RunOrder& order);
-  void undo(const AttemptName& name);
+  // `returning`: the server took it for accepted.
+  void undo(const AttemptName& name, bool returning);
 
   const DeskSettings settings_;
   Files& files_;
@@ -234,6 +238,7 @@ class OrderDesk {
   std::function<uint64_t()> removable_ = [] { return 0; };
   std::function<void(uint64_t)> make_room_;
   std::function<void(std::shared_ptr<const Assignment>, const std::string&)> given_back_;
+  std::function<void()> slot_freed_ = [this] { start_ahead(); };
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
   std::atomic<bool> memory_low_{false};

@@ -15,6 +15,7 @@ AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, LicenceBo
                          Deadlines& due, Changes& changes)
     : lease_(parameters.lease),
       leaving_wait_(parameters.leaving_wait),
+      ahead_wait_(parameters.ahead_wait),
       ledger_(ledger),
       licences_(licences),
       due_(due),
@@ -44,6 +45,8 @@ void AttemptBook::vacate(Attempt& attempt) {
 void AttemptBook::reserve(Attempt& attempt) {
   Machine& machine = *attempt.machine;
   machine.reserved = machine.reserved + attempt.reserved;
+  if (attempt.user != nullptr)
+    ledger_.hold(*attempt.user, static_cast<int64_t>(attempt.reserved.cores));
   machine.named_reserved.add(attempt.named);
   licences_.reserve(attempt.named);
 }
@@ -51,6 +54,8 @@ void AttemptBook::reserve(Attempt& attempt) {
 void AttemptBook::release(Attempt& attempt) {
   Machine& machine = *attempt.machine;
   machine.reserved = machine.reserved - attempt.reserved;
+  if (attempt.user != nullptr)
+    ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.reserved.cores));
   machine.used = machine.used - attempt.used;
   machine.named_reserved.take(attempt.named);
   licences_.release(attempt.named);
@@ -80,14 +85,14 @@ bool AttemptBook::waited_long_enough(const Attempt& attempt) const {
   return since != 0 && changes_.now() >= since + leaving_wait_;
 }
 
-// Those first that have begun, then in the order of their decisions, in which the machine starts
+// Those first that have begun, then in the order of their placing, in which the machine starts
 // them.
 std::vector<Attempt*> AttemptBook::in_turn(const Machine& machine) {
   std::vector<Attempt*> all;
   for (const JobId id : machine.running) all.push_back(find(id));
   std::sort(all.begin(), all.end(), [](const Attempt* a, const Attempt* b) {
     const auto key = [](const Attempt& one) {
-      return std::tuple(one.record.started == 0, one.record.decided, one.record.key.job);
+      return std::tuple(one.record.started == 0, one.turn, one.record.decided, one.record.key.job);
     };
     return key(*a) < key(*b);
   });
@@ -101,7 +106,7 @@ void AttemptBook::take_places(Machine& machine) {
     if (places_taken(machine) + promised >= places_of(machine)) return;
     if (!attempt->ahead) continue;
     set_ahead(*attempt, false);
-    wait_ahead(*attempt, 0);
+    if (attempt->record.started == 0) wait_ahead(*attempt, changes_.now() + ahead_wait_);
   }
 }
 
@@ -145,6 +150,7 @@ Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason, Micros a
   attempt.memory_offered = room_of(machine).memory;
   attempt.ahead = attempt.placed_ahead = ahead_until != 0;
   attempt.ahead_until = ahead_until;
+  attempt.turn = attempt.ahead ? ++machine.ahead.turns : 0;
   if (attempt.ahead) attempt.memory_offered += attempt.reserved.memory;  // which another has now
   occupy(attempt);
   machine.granted = changes_.now();
@@ -161,7 +167,7 @@ Attempt AttemptBook::close(Attempt& attempt) {
   if (attempt.user != nullptr) {
     --attempt.user->attempts;
     if (attempt.record.preempted_for != 0) attempt.user->yielding -= attempt.reserved.cores;
-    ledger_.hold(*attempt.user, -static_cast<int64_t>(attempt.reserved.cores));
+    ledger_.hold(*attempt.user, 0);
   }
   return std::move(attempts_.extract(id).mapped());
 }
@@ -177,7 +183,7 @@ void AttemptBook::belong(Attempt& attempt, User& user) {
   attempt.user = &user;
   ++user.attempts;
   if (attempt.record.preempted_for != 0) user.yielding += attempt.reserved.cores;
-  ledger_.hold(user, static_cast<int64_t>(attempt.reserved.cores));
+  ledger_.hold(user, 0);
 }
 
 void AttemptBook::charge_running(Attempt& attempt, Micros most) {
@@ -251,16 +257,23 @@ void AttemptBook::restart() {
   for (const Machine* machine : machines) settle_ahead(*machine);
 }
 
-// By what is stored alone: those beyond the slots are ahead. They are not called back before their
-// machine has had the time to say which it has started.
+// By what is stored alone: those beyond the slots that are not known to have begun are ahead. They
+// are not called back before their machine has had the time to say which it has started.
 void AttemptBook::settle_ahead(const Machine& machine) {
-  uint64_t places = machine.record.slots;
-  for (Attempt* attempt : in_turn(machine)) {
-    attempt->placed_ahead = places == 0;
-    set_ahead(*attempt, places == 0);
-    const bool waits = attempt->ahead && attempt->record.started == 0;
-    wait_ahead(*attempt, waits ? changes_.now() + lease_ : 0);
-    places -= std::min<uint64_t>(places, 1);
+  const auto may_be_ahead = [](const Attempt* attempt) {
+    return attempt->record.started == 0 && attempt->named.empty();
+  };
+  for (const JobId id : machine.running) find(id)->turn = 0;
+  const std::vector<Attempt*> all = in_turn(machine);
+  const auto others = static_cast<uint64_t>(
+      std::count_if(all.begin(), all.end(), [&](const Attempt* a) { return !may_be_ahead(a); }));
+  uint64_t places = machine.record.slots - std::min<uint64_t>(machine.record.slots, others);
+  for (Attempt* attempt : all) {
+    const bool has_place = !may_be_ahead(attempt) || places > 0;
+    if (may_be_ahead(attempt) && places > 0) --places;
+    attempt->placed_ahead = !has_place;
+    set_ahead(*attempt, !has_place);
+    wait_ahead(*attempt, has_place ? 0 : changes_.now() + lease_);
   }
 }
 
@@ -272,6 +285,7 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   note_use(attempt, {0, known.memory_used, known.disk_used});
   set_ahead(attempt, known.ahead);
   attempt.placed_ahead = known.placed_ahead;
+  attempt.turn = known.turn;
   attempt.ahead_until = known.ahead_until;
   schedule(attempt);
 }

@@ -43,6 +43,7 @@ struct Attempt : Timed {
   bool ahead = false;
   Micros ahead_until = 0;     // how long it may wait for that; 0: it has begun, or is to leave
   bool placed_ahead = false;  // it was so at first
+  uint64_t turn = 0;          // of those placed ahead on its machine
   bool touched = false;
 };
 
@@ -62,7 +63,8 @@ class AttemptBook {
   // The job's next attempt begins on this machine; its first lease starts now. `ahead_until`: see
   // Attempt; 0: it has its place at once.
   Attempt& open(Job& job, Machine& machine, Sentence reason, Micros ahead_until = 0);
-  // Attempts ahead get what places the machine has.
+  // Attempts ahead get what places the machine has. Each may wait there for ahead_wait: until it
+  // has begun, it is not known whether it was its turn.
   void take_places(Machine& machine);
   // It may wait so long for its place; 0: it does not wait any more.
   void wait_ahead(Attempt& attempt, Micros until);
@@ -113,6 +115,7 @@ class AttemptBook {
 
   const Micros lease_;
   const Micros leaving_wait_;
+  const Micros ahead_wait_;
   Ledger& ledger_;
   LicenceBook& licences_;
   Deadlines& due_;

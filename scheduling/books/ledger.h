@@ -110,7 +110,7 @@ class Ledger {
   // The user has jobs that wait or run, or has none any more.
   void begin_active(User& user);
   void end_active(User& user);
-  // `cores` more, or fewer, are held by the user's attempts, whose number has changed.
+  // `cores` more, or fewer, are held by the user's attempts, or their number has changed.
   void hold(User& user, int64_t cores);
   // The cores in use, divided among the active users in proportion to their shares.
   double due_to(const User& user) const;

@@ -356,6 +356,7 @@ void MachineBook::restart() {
     m.granted = 0;                          // before this server was there
     m.ahead.most = m.ahead.short_runs = 0;  // until it reports
     m.ahead.last_end = 0;
+    m.ahead.turns = 0;
     if (is_gone(m)) continue;
     take_from_idle(m);
     note_owner(m, false, false);
@@ -387,6 +388,7 @@ void MachineBook::anchor(Machine& m, const Anchored::MachineNow& known) {
   m.ahead.most = known.ahead_most;
   m.ahead.short_runs = known.short_runs;
   m.ahead.last_end = known.last_end;
+  m.ahead.turns = known.turns;
   schedule(m);
 }
 

@@ -68,6 +68,7 @@ struct Machine : Timed {
     uint32_t held = 0;        // those of `running` without a place; kept by the attempt book alone
     uint32_t short_runs = 0;  // that ended one after the other, up to `most`
     Micros last_end = 0;      // of an attempt here
+    uint64_t turns = 0;       // counts those placed ahead
   } ahead;
 };
 

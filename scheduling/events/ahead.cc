@@ -14,7 +14,10 @@ namespace {
 bool takes_more(const Machine& m) {
   return m.ahead.held < std::min(m.ahead.most, m.ahead.short_runs) && m.away && !m.silent &&
          !is_gone(m) && !m.record.draining && !rests(m) && m.paused_until == 0 &&
-         m.promised_to == nullptr && places_taken(m) >= places_of(m) && is_within_offer(m);
+         m.promised_to == nullptr && places_taken(m) >= places_of(m) && is_within_offer(m) &&
+         // Its client knows of its slots only: it would start them in those that the pool's limit
+         // leaves free.
+         places_of(m) == m.record.slots;
 }
 
 bool ended_by_itself(EndReason ended) { return ended == EndReason::kDone || is_failure(ended); }
@@ -25,7 +28,8 @@ void Pool::State::note_turn(const Attempt& ended, const End& end) {
   Machine& m = *ended.machine;
   if (end.started) {
     m.ahead.last_end = changes.now();
-    const bool was_short = ended_by_itself(end.ended) && end.wall <= parameters.short_run;
+    const bool was_short =
+        ended_by_itself(end.ended) && parameters.short_run > 0 && end.wall <= parameters.short_run;
     m.ahead.short_runs = was_short ? std::min(m.ahead.short_runs + 1, m.ahead.most) : 0;
   } else if (ended.placed_ahead) {
     m.ahead.short_runs = 0;
@@ -71,6 +75,12 @@ void Pool::State::call_back(Attempt& attempt) {
   attempts.wait_ahead(attempt, changes.now() + parameters.lease);
   changes.decide(
       TellToLeave{attempt.record.key, attempt.machine->record.id, LeaveReason::kUnstarted});
+}
+
+void Pool::State::settle_ahead(Machine& m) {
+  if (m.ahead.held == 0) return;
+  attempts.take_places(m);
+  if (m.record.draining || rests(m) || places_of(m) != m.record.slots) recall_ahead(m);
 }
 
 void Pool::State::recall_ahead(Machine& m) {

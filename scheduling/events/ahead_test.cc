@@ -66,6 +66,12 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_needs_more_is_not_overtaken);
   CPPUNIT_TEST(nothing_that_the_pool_lets_is_held_ahead);
   CPPUNIT_TEST(who_has_to_wait_keeps_nobody_from_it);
+  CPPUNIT_TEST(none_beside_a_limit_of_the_pool);
+  CPPUNIT_TEST(a_drained_machine_gives_them_back);
+  CPPUNIT_TEST(can_be_turned_off);
+  CPPUNIT_TEST(their_turns_are_those_of_their_placing);
+  CPPUNIT_TEST(who_has_a_place_and_does_not_begin_is_called_back);
+  CPPUNIT_TEST(a_restart_takes_nothing_from_what_runs);
   CPPUNIT_TEST(a_wide_job_is_not_kept_waiting);
   CPPUNIT_TEST(they_count_for_their_user);
   CPPUNIT_TEST(restored_from_what_is_stored);
@@ -286,6 +292,103 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(r.t.state(2) == JobState::kWaiting);
     r.run(3);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, r.t.pool.machine(moe)->ahead.size());
+  }
+
+  // The client knows of its slots only.
+  void none_beside_a_limit_of_the_pool() {
+    Parameters p;
+    p.most_per_machine = "1";
+    Rig r(2, 3, p);
+    r.t.submit("ann", 9);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{3}));
+    PolicyChoice choice = p;
+    choice.most_per_machine = "";
+    r.t.apply(PolicySet{choice, "root"});
+    r.run(3);
+    r.run(4);
+    CPPUNIT_ASSERT(!r.ahead().empty());
+    const size_t held = r.ahead().size();
+    choice.most_per_machine = "1";
+    r.t.apply(PolicySet{choice, "root"});
+    CPPUNIT_ASSERT_EQUAL(held, r.t.last.decisions.size());  // all are called back
+  }
+
+  void a_drained_machine_gives_them_back() {
+    Rig r;
+    r.t.submit("ann", 9);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, r.ahead().size());
+    r.t.apply(MachineDrained{r.curly});
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, r.t.last.decisions.size());
+    for (const JobId job : r.ahead()) r.t.end(job, EndReason::kRefused);
+    r.run(3);
+    CPPUNIT_ASSERT(r.there(false).empty());
+  }
+
+  void can_be_turned_off() {
+    Parameters p;
+    p.short_run = 0;
+    Rig r(1, 3, p);
+    r.t.submit("ann", 5);
+    r.run(1, 0);
+    CPPUNIT_ASSERT(r.ahead().empty());
+  }
+
+  // Placed in one apply, by priority and not by their ids.
+  void their_turns_are_those_of_their_placing() {
+    Rig r(1, 2);
+    Submitted::Job urgent;
+    urgent.priority = 5;
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{4, 5}));
+    for (const JobId job : {5, 4}) r.t.end(job, EndReason::kRefused);
+    r.run(3);
+    const JobId soon = r.t.submit("ann", 1, urgent);
+    r.run(4);
+    CPPUNIT_ASSERT_EQUAL(soon, r.there(false).back());
+    r.run(soon);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{5, 6}));
+  }
+
+  // What the server takes for the next one has not begun: another has, and runs for long.
+  void who_has_a_place_and_does_not_begin_is_called_back() {
+    Rig r(1, 2);
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{4, 5}));
+    r.t.start(3);
+    r.t.end(3, EndReason::kDone, kMs);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 6}));
+    r.t.start(5);
+    std::vector<JobId> called;
+    while (std::count(called.begin(), called.end(), JobId{4}) == 0) {
+      CPPUNIT_ASSERT(r.t.to_next_deadline() && r.t.now < testing::kStart + kSecond);
+      for (const Decision& decision : r.t.last.decisions)
+        called.push_back(std::get<TellToLeave>(decision).key.job);
+    }
+    r.t.end(4, EndReason::kRefused);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, r.t.pool.machine(r.curly)->places_taken());
+    CPPUNIT_ASSERT(r.ahead() == Jobs{6});  // the place is that of the one that runs
+  }
+
+  // Their licences are in use.
+  void a_restart_takes_nothing_from_what_runs() {
+    Parameters p;
+    p.licences = "ansys=4";
+    Rig r(4, 0, p);
+    r.t.submit("ann", 6, asking(0, "ansys=1"));
+    for (JobId job = 1; job <= 4; ++job) r.t.start(job);
+    r.t.apply(MachineJoined{r.curly, "curly", "linux", "x86_64", 4, 2, 8ull << 30, 100ull << 30});
+    r.t.apply(ServerStarted());
+    CPPUNIT_ASSERT(r.ahead().empty());
+    r.join("moe", 4, 0);
+    CPPUNIT_ASSERT(r.t.state(5) == JobState::kWaiting);
   }
 
   void a_wide_job_is_not_kept_waiting() {

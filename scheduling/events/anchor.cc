@@ -14,12 +14,13 @@ Anchored Pool::anchor() const {
                                m->last_contact, m->paused_until, m->registration, m->away_since,
                                m->promised_to != nullptr ? m->promised_to->record.id : 0,
                                m->owner_seen, m->load, m->granted, m->ahead.most,
-                               m->ahead.short_runs, m->ahead.last_end});
+                               m->ahead.short_runs, m->ahead.last_end, m->ahead.turns});
   for (const MachineId id : idle()) anchor.idle.push_back({id, s.machines.find(id)->idle_since});
   for (const auto& [job, attempt] : s.attempts.all())
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,
                                attempt.memory_offered, attempt.used.memory, attempt.used.disk,
-                               attempt.ahead, attempt.ahead_until, attempt.placed_ahead});
+                               attempt.ahead, attempt.ahead_until, attempt.placed_ahead,
+                               attempt.turn});
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();

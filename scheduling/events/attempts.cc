@@ -203,7 +203,8 @@ void Pool::State::on(const OrderAnswered& event) {
   using Answer = OrderAnswered::Answer;
   if (event.answer == Answer::kAccepted) {
     advance(*attempt, AttemptState::kStaging);
-    if (attempt->job != nullptr) note_acceptance(*attempt->job);
+    // Of one that waits for its place not everything has been looked at.
+    if (attempt->job != nullptr && !attempt->ahead) note_acceptance(*attempt->job);
   }
   if (event.answer != Answer::kRefused && event.answer != Answer::kNotDelivered) return;
   // An attempt that has started was not refused. (One whose job was removed or held
@@ -350,6 +351,8 @@ void Pool::State::on(const AttemptEnded& event) {
   AttemptRecord& record = attempt->record;
   if (event.started && record.started == 0)
     record.started = std::max(record.decided, changes.now() - std::max<Micros>(event.wall, 0));
+  if (event.ended == EndReason::kRefused && !attempt->placed_ahead)
+    machines.pause(*attempt->machine);
   end_attempt(*attempt,
               {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left,
                event.started || record.started != 0, event.memory_peak, event.alike});
@@ -401,6 +404,7 @@ void Pool::State::judge_machine(const Attempt& attempt, const End& end) {
   const Micros decided = attempt.record.decided;
   if (*failure) {
     machines.note_failure(machine, decided, attempt.record.reason.text());
+    settle_ahead(machine);
   } else {
     machines.note_success(machine, decided);
   }
@@ -419,7 +423,8 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   jobs.touch(job);
   if (end.started) jobs.note_started(job);
   // Then it has been nowhere: it waits again as if it had not been placed.
-  const bool came_back = attempt.placed_ahead && !end.started && !is_failure(end.ended);
+  const bool came_back =
+      attempt.placed_ahead && attempt.record.started == 0 && !end.started && !is_failure(end.ended);
   const bool refused = end.ended == EndReason::kRefused && !came_back;
   const Micros wait = refused ? note_refusal(job) : 0;
   const bool held = record.state == JobState::kHeld || record.state == JobState::kWaiting;

@@ -439,7 +439,10 @@ void fields(A& a, Anchored& e) {
     }
   });
   const bool has_ahead =
-      std::any_of(e.machines.begin(), e.machines.end(), [](auto& m) { return m.ahead_most > 0; });
+      std::any_of(e.machines.begin(), e.machines.end(),
+                  [](auto& m) { return m.ahead_most > 0 || m.last_end > 0 || m.turns > 0; }) ||
+      std::any_of(e.attempts.begin(), e.attempts.end(),
+                  [](auto& a) { return a.placed_ahead || a.ahead || a.turn > 0; });
   const Parameters& p = e.parameters;
   const bool has_more = has_ahead || has_fields_for_ahead(p) || !p.accounts.empty();
   a.tail(!e.licensed.empty() || has_more, [&] {
@@ -455,11 +458,13 @@ void fields(A& a, Anchored& e) {
       a.field(m.ahead_most);
       a.field(m.short_runs);
       a.field(m.last_end);
+      a.field(m.turns);
     }
     for (auto& attempt : e.attempts) {
       a.field(attempt.ahead);
       a.field(attempt.ahead_until);
       a.field(attempt.placed_ahead);
+      a.field(attempt.turn);
     }
   });
 }

@@ -238,6 +238,7 @@ struct Anchored {
     uint32_t ahead_most = 0;  // MachineReported::ahead
     uint32_t short_runs = 0;  // Machine::Ahead
     Micros last_end = 0;
+    uint64_t turns = 0;
   };
   struct Idle {
     MachineId machine = 0;
@@ -254,6 +255,7 @@ struct Anchored {
     bool ahead = false;  // Attempt
     Micros ahead_until = 0;
     bool placed_ahead = false;
+    uint64_t turn = 0;
   };
   // A job that licences are kept for, and where it would start.
   struct Licensed {

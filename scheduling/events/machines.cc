@@ -9,7 +9,7 @@ void Pool::State::on(const MachineJoined& event) {
   Machine* m = machines.join(event);
   changes.answer().accepted = m != nullptr;
   if (m == nullptr) return;
-  attempts.take_places(*m);  // it may have more slots now
+  settle_ahead(*m);
   changes.answer().machine = m->record.id;
 }
 
@@ -35,7 +35,9 @@ void Pool::State::on(const MachineWithdrew& event) {
 void Pool::State::on(const MachineDrained& event) {
   Machine* m = machines.find(event.machine);
   changes.answer().accepted = m != nullptr;
-  if (m != nullptr && machines.drain(*m, event.drained)) changes.answer().changed = 1;
+  if (m == nullptr || !machines.drain(*m, event.drained)) return;
+  changes.answer().changed = 1;
+  settle_ahead(*m);
 }
 
 void Pool::State::on(const MachineEvicted& event) {

@@ -25,6 +25,8 @@ void Pool::State::adopt(const PolicyRecord& stored) {
   ledger.end_spans(changes.now());  // of those that are shorter now, some are over
   ledger.set_limit(parameters.most_per_user);
   machines.set_limits(parameters.most_per_machine);
+  for (const Machine* machine : machines.all())
+    if (machine->ahead.held > 0) settle_ahead(*machines.find(machine->record.id));
   policies = make_policies(parameters, ledger, programs);
   jobs.follow(parameters);
 }

@@ -19,13 +19,13 @@ constexpr Micros kLeastTicks = 5;
 
 bool makes_room(const Machine& m) {
   return m.promised_to == nullptr && m.away && m.paused_until == 0 && !m.silent && !is_gone(m) &&
-         !m.record.draining && !rests(m) && m.running.size() <= places_of(m);
+         !m.record.draining && !rests(m) && places_taken(m) <= places_of(m);
 }
 
 // Whether the attempt may give way. A job that was evicted before and has never saved anything
 // might never end.
 bool may_give_way(const Attempt& attempt, Micros ran_at_least, Micros now) {
-  if (attempt.job == nullptr || attempt.user == nullptr) return false;
+  if (attempt.job == nullptr || attempt.user == nullptr || attempt.ahead) return false;
   const JobRecord& job = attempt.job->record;
   return attempt.record.state == AttemptState::kRunning && job.state == JobState::kRunning &&
          now - attempt.record.started >= ran_at_least &&

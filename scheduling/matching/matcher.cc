@@ -122,13 +122,12 @@ Job* Matcher::first_for(const Machine& machine, Micros now) {
   return queue_.best_for(machine, {machine.place, Among::kAll, &most, since});
 }
 
-// One that would fit if others left the machine is not passed over, unless the pool keeps it
-// waiting.
+// One that would fit if others left the machine is not passed over, even if the pool keeps it
+// waiting: one behind it may have waited for long.
 Job* Matcher::next_for(const Machine& machine, const Amounts& room, Micros now) {
   rekey();
   const Space space = {room, {}}, most = {lent_by(machine), machine.kind->offers};
   Job* job = queue_.best_for(machine, {space, Among::kAll, &most, now});
-  if (job != nullptr && !may_start(*job)) job = queue_.best_for(machine, {space});
   if (job == nullptr || job->promised != nullptr) return nullptr;
   const Group& group = *job->demand->group;
   const bool plain = group.named.empty() && group.hours == nullptr;

@@ -96,7 +96,7 @@ class Bounds(unittest.TestCase):
     # Zero means none: kept, set aside, waited for.
     MAY_BE_ZERO = {"memory_reserve", "disk_reserve", "input_cache", "checkpoint_interval",
                    "save_deadline", "save_deadline_most", "patience", "drain_time", "output_text",
-                   "output_file", "output_text_most", "output_file_most", "checkpoint_largest"}
+                   "output_file", "ahead", "output_text_most", "output_file_most", "checkpoint_largest"}
     # Not a limit: one per core.
     NO_LIMITS = {"slots"}
 
