@@ -94,8 +94,14 @@ void Cgroups::release(int number) {
 }
 
 void Cgroups::note_terms(const sublet_order& order) {
+  size_t length = 0;
+  for (const char* text : {order.cgroup_unified, order.cgroup_memory, order.cgroup_processes,
+                           order.cgroup_cpu, order.server})
+    length += strlen(text) + 1;
+  has_texts_ = length <= sizeof text_;
   char* at = text_;
-  const auto note = [&at](const char* text) {
+  const auto note = [&](const char* text) {
+    if (!has_texts_) return text;
     const char* const noted = at;
     at = stpcpy(at, text) + 1;
     return noted;
@@ -206,7 +212,7 @@ const char* Cgroups::join() const {
 }
 
 void Cgroups::leave(bool kept) {
-  kept_ = kept && are_untouched();
+  kept_ = kept && has_texts_ && are_untouched();
   if (!kept_) remove();
 }
 

@@ -78,8 +78,8 @@ class Cgroups {
   bool new_ = false;
   bool kept_ = false;
   bool born_there_ = false;  // the last child, in the unified folder
-  // Of the attempt for which they were made: the texts of its order are in text_. An absent folder
-  // is "".
+  // Of the attempt for which they were made: the texts of its order are in text_, or, if they are
+  // too long to be kept, in that. An absent folder is "".
   struct Terms {
     const char* folders[kFolders];
     const char* server;
@@ -87,7 +87,8 @@ class Cgroups {
     bool no_network, only_server;
   };
   Terms terms_ = {};
-  char text_[(kFolders + 1) * (SUBLET_PATH_MAX_BYTES + 1)] = {};
+  bool has_texts_ = false;
+  char text_[1536];  // what is here is locked in memory in every slot
 };
 
 }  // namespace sublet::shepherd

@@ -142,10 +142,11 @@ class Shepherd {
   int counts_over_ = 0;  // in a row, with more processes than it may have
   struct rusage usage_ = {};
   sublet_status seen_ = {};
-  char cwd_[SUBLET_PATH_MAX_BYTES + 1];
-  char checkpoint_variable_[SUBLET_PATH_MAX_BYTES + 64];
-  char status_variable_[SUBLET_PATH_MAX_BYTES + 64];
-  char text_[SUBLET_ORDER_MAX_BYTES + 1];
+  // The working folder, the order, and two variables for the job, one behind the other: each page
+  // that is written to is memory that every slot has.
+  static constexpr size_t kNameBytes = SUBLET_PATH_MAX_BYTES + 64;
+  char text_[SUBLET_ORDER_MAX_BYTES + 1 + 3 * kNameBytes];
+  size_t text_used_ = 0;
   char out_[SUBLET_RECORD_MAX_BYTES];
 };
 

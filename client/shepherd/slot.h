@@ -15,6 +15,7 @@ namespace sublet::shepherd {
 
 class Slot {
  public:
+  Slot() { kept_[0] = kept_control_[0] = 0; }
   // Runs the attempts that the client names, until it hangs up, somebody ends this process, or an
   // attempt could not be run or recorded: then another process is to run the next one. Descriptor
   // 3 is the link to the client. Returns the exit status, that of the last attempt.
@@ -61,14 +62,15 @@ class Slot {
   int run_attempt(const char* folder, const sublet_frame& order, int connection);
 
   const char* state_folder_ = "";
-  char kept_[SUBLET_PATH_MAX_BYTES + 1] = {};
+  // Only what is written of these is memory that every slot has.
+  char kept_[SUBLET_PATH_MAX_BYTES + 1];
   BootId boot_id_;
   Room room_{kRoom};
   Cgroups cgroups_{kCgroups};
   bool connected_ = false;
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
-  char kept_control_[SUBLET_PATH_MAX_BYTES + 16] = {};
+  char kept_control_[SUBLET_PATH_MAX_BYTES + 16];
   bool stopped_ = false;
 };
 

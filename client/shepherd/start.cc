@@ -36,15 +36,17 @@ bool lock(int fd) {
 
 const char* Shepherd::load_order(const sublet_frame& asked) {
   folder_ = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_ < 0 || !getcwd(cwd_, sizeof cwd_)) return "cannot open the folder";
+  if (folder_ < 0 || !getcwd(text_, SUBLET_PATH_MAX_BYTES + 1)) return "cannot open the folder";
   // A second shepherd for this folder fails here. The folder is locked and not the order,
   // because the order may be replaced.
   if (!lock(folder_)) return "cannot lock the folder";
-  int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, text_, SUBLET_ORDER_MAX_BYTES);
+  char* const order = text_ + strlen(text_) + 1;
+  int64_t size = read_whole(folder_, SUBLET_ORDER_FILE, order, SUBLET_ORDER_MAX_BYTES);
   if (size < 0) return "cannot read the order";
+  text_used_ = static_cast<size_t>(order - text_ + size) + 1;
   unsigned line = 0;
   const char* wrong =
-      sublet_format_parse(&sublet_order_format, text_, static_cast<size_t>(size), &order_, &line);
+      sublet_format_parse(&sublet_order_format, order, static_cast<size_t>(size), &order_, &line);
   errno = EINVAL;
   if (wrong) return wrong;
   const bool asked_for = static_cast<uint64_t>(order_.job) == asked.job &&
@@ -53,17 +55,19 @@ const char* Shepherd::load_order(const sublet_frame& asked) {
 }
 
 bool Shepherd::add_environment() {
-  int a = snprintf(checkpoint_variable_, sizeof checkpoint_variable_, "SUBLET_CHECKPOINT_DIR=%s/%s",
-                   cwd_, SUBLET_CHECKPOINT_FOLDER);
-  int b = snprintf(status_variable_, sizeof status_variable_, "SUBLET_STATUS=%s/%s", cwd_,
-                   SUBLET_STATUS_FILE);
-  if (a >= static_cast<int>(sizeof checkpoint_variable_) ||
-      b >= static_cast<int>(sizeof status_variable_)) {
-    errno = ENAMETOOLONG;
-    return false;
+  static constexpr const char* kNames[][2] = {
+      {"SUBLET_CHECKPOINT_DIR=", "/" SUBLET_CHECKPOINT_FOLDER},
+      {"SUBLET_STATUS=", "/" SUBLET_STATUS_FILE}};
+  for (const auto& [variable, name] : kNames) {
+    if (strlen(variable) + strlen(text_) + strlen(name) >= kNameBytes) {
+      errno = ENAMETOOLONG;
+      return false;
+    }
+    char* const text = text_ + text_used_;
+    char* const end = stpcpy(stpcpy(stpcpy(text, variable), text_), name);
+    order_.environment[order_.environment_count++] = text;
+    text_used_ = static_cast<size_t>(end - text_) + 1;
   }
-  order_.environment[order_.environment_count++] = checkpoint_variable_;
-  order_.environment[order_.environment_count++] = status_variable_;
   order_.environment[order_.environment_count] = nullptr;
   return true;
 }
@@ -154,17 +158,17 @@ void Shepherd::identify() {
 
 int Shepherd::run(const sublet_frame& asked, int connection) {
   control_.add(connection);
-  cwd_[0] = 0;
+  text_[0] = 0;
   const char* failed = load_order(asked);
   if (failed) {
     int error = errno;
-    fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", cwd_, SUBLET_ORDER_FILE, failed,
+    fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", text_, SUBLET_ORDER_FILE, failed,
             strerror(error));
     return error == EWOULDBLOCK ? kRefused : kBadOrder;
   }
   if (faccessat(folder_, SUBLET_RECORD_FILE, F_OK, 0) == 0 ||
       faccessat(folder_, SUBLET_EXIT_FILE, F_OK, 0) == 0) {
-    fprintf(stderr, "sublet-shepherd: %s: this attempt was started before\n", cwd_);
+    fprintf(stderr, "sublet-shepherd: %s: this attempt was started before\n", text_);
     return kRefused;
   }
   protocol::ShepherdTerms terms;
