@@ -63,8 +63,10 @@
 //     orders still queued when a machine registers again are never sent;
 //   - the client names every attempt from the moment it notes the order until the
 //     server has its end, including while the order is being written to disk;
-//   - a restarted client finds the others in its folder (A4). A client without the
-//     machine's folder is registered only when no attempt of that machine is live.
+//   - a restarted client finds the others in its folder (A4), but for orders that were
+//     still waiting for a slot: it knows nothing of them, and so never starts them. A
+//     client without the machine's folder is registered only when no attempt of that
+//     machine is live.
 // (W5) A damaged store has lost its record: the job waits from the restart as in (W1).
 //
 // Reports, renewals and checkpoints count only from the machine that holds the live

@@ -106,9 +106,11 @@ struct Pool::State {
   // It has waited for its place as long as it may: unless attempts go on ending before it, it is to
   // come back.
   void recall(Attempt& attempt);
+  // All of the machine that have not begun.
   void recall_ahead(Machine& machine);
   // It has another number of places, or takes no more jobs.
   void settle_ahead(Machine& machine);
+  // Has its machine give it back, unless it has begun.
   void call_back(Attempt& attempt);
   // An attempt has left its machine: another takes its place.
   void note_turn(const Attempt& ended, const End& end);

@@ -134,8 +134,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("scheduling.rest_most", T::duration, "1 h", 0, 86'400'000,
       "the longest that a machine rests after failures");
   add("scheduling.short_run", T::duration, "50 ms", 0, 60'000,
-      "while jobs on a machine end within this time, it is sent more of them than it has slots, "
-      "and "
+      "while a machine's jobs end within this time, it is sent more of them than it has slots, and "
       "starts each as another ends, without asking; 0: never");
   add("scheduling.ahead_wait", T::duration, "100 ms", 10, 60'000,
       "a job that has waited there for this long without another ending goes back to the queue");

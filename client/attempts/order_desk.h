@@ -2,8 +2,8 @@
 // writes the assignment to disk before answering. Called from the ORB's upcall
 // threads; makes no remote call (rule 5) and waits only for the disk and for its
 // mutex, which protects only its tables. Also manages the slots: workers release a
-// slot once its attempt's folder has been sealed, and then start the next of the orders that were
-// taken ahead of time. Those are not on disk before they start.
+// slot once its attempt's folder has been sealed. Orders taken ahead of time wait here for a slot;
+// they are not on disk before they have one.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 #define SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 

@@ -167,7 +167,7 @@ Attempt AttemptBook::close(Attempt& attempt) {
   if (attempt.user != nullptr) {
     --attempt.user->attempts;
     if (attempt.record.preempted_for != 0) attempt.user->yielding -= attempt.reserved.cores;
-    ledger_.hold(*attempt.user, 0);
+    ledger_.note_attempts(*attempt.user);
   }
   return std::move(attempts_.extract(id).mapped());
 }
@@ -183,7 +183,7 @@ void AttemptBook::belong(Attempt& attempt, User& user) {
   attempt.user = &user;
   ++user.attempts;
   if (attempt.record.preempted_for != 0) user.yielding += attempt.reserved.cores;
-  ledger_.hold(user, 0);
+  ledger_.note_attempts(user);
 }
 
 void AttemptBook::charge_running(Attempt& attempt, Micros most) {
@@ -254,12 +254,12 @@ void AttemptBook::restart() {
     attempt.registration = attempt.machine->registration;
     renew(attempt);
   }
-  for (const Machine* machine : machines) settle_ahead(*machine);
+  for (const Machine* machine : machines) restore_places(*machine);
 }
 
 // By what is stored alone: those beyond the slots that are not known to have begun are ahead. They
 // are not called back before their machine has had the time to say which it has started.
-void AttemptBook::settle_ahead(const Machine& machine) {
+void AttemptBook::restore_places(const Machine& machine) {
   const auto may_be_ahead = [](const Attempt* attempt) {
     return attempt->record.started == 0 && attempt->named.empty();
   };
@@ -282,8 +282,8 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   attempt.registration = known.registration;
   attempt.delivered = known.delivered;
   attempt.memory_offered = known.memory_offered;
-  note_use(attempt, {0, known.memory_used, known.disk_used});
   set_ahead(attempt, known.ahead);
+  note_use(attempt, {0, known.memory_used, known.disk_used});
   attempt.placed_ahead = known.placed_ahead;
   attempt.turn = known.turn;
   attempt.ahead_until = known.ahead_until;

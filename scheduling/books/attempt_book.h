@@ -108,7 +108,7 @@ class AttemptBook {
   void reserve(Attempt& attempt);
   void release(Attempt& attempt);
   void set_ahead(Attempt& attempt, bool ahead);
-  void settle_ahead(const Machine& machine);
+  void restore_places(const Machine& machine);
   std::vector<Attempt*> in_turn(const Machine& machine);
   void schedule(Attempt& attempt);
   void belong(Attempt& attempt, User& user);

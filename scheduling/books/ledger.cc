@@ -150,7 +150,6 @@ void Ledger::end_active(User& user) { active_shares_ -= share_units(user); }
 void Ledger::hold(User& user, int64_t cores) {
   user.held += static_cast<uint64_t>(cores);
   held_ += static_cast<uint64_t>(cores);
-  check_limit(user);
 }
 
 void Ledger::draw(User& user) {

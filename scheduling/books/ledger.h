@@ -110,8 +110,10 @@ class Ledger {
   // The user has jobs that wait or run, or has none any more.
   void begin_active(User& user);
   void end_active(User& user);
-  // `cores` more, or fewer, are held by the user's attempts, or their number has changed.
+  // `cores` more, or fewer, are held by the user's attempts.
   void hold(User& user, int64_t cores);
+  // User::attempts has changed.
+  void note_attempts(User& user) { check_limit(user); }
   // The cores in use, divided among the active users in proportion to their shares.
   double due_to(const User& user) const;
   // For each user with waiting jobs or held cores: adds (guarantee - cores held) * time since the

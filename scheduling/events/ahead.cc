@@ -1,8 +1,9 @@
-// Attempts ahead: a machine whose jobs run shortly is given some beyond its places, which it starts
+// Attempts ahead: a machine whose jobs end quickly is given some beyond its places, which it starts
 // one after the other without asking anybody. Each takes the place of an attempt that ends before
-// it, and what that one had reserved: so it needs no more than any of those there, nothing by name,
-// and nothing that the pool has to let it. The next waiting job is placed ahead or none is: so
-// nobody is overtaken. It counts for its user like any other attempt.
+// it, and what that one had reserved: so it needs no more than any of those there, no licence and
+// nothing else by name, and it may start at any hour. The next waiting job is placed ahead or none
+// is: so nobody is overtaken. It counts towards its user's limits at once, and its cores do when it
+// has its place.
 #include <algorithm>
 #include <optional>
 

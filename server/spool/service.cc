@@ -146,8 +146,9 @@ void SpoolService::check_room(const std::string& user, uint64_t bytes) {
   const uint64_t quota = quota_of(user);
   if (held + bytes <= quota) return;
   throw Refusal(Refusal::Kind::kLimitExceeded, "batch.quota",
-                "the jobs have " + format_bytes(bytes) + ", and files and open batches of " + user +
-                    " have " + format_bytes(held) + " of the " + format_bytes(quota) + " allowed",
+                "the jobs take " + format_bytes(bytes) + ", and the files and open batches of " +
+                    user + " already take " + format_bytes(held) + " of the " +
+                    format_bytes(quota) + " allowed",
                 "Commit or discard open batches (they expire after one hour), fetch outputs with "
                 "`sublet fetch --discard`, or ask the administrator to raise your quota.",
                 user);
