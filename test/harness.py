@@ -53,12 +53,22 @@ def wait_for(condition, what, deadline=None):
 
 
 def alive(pid):
-    """Whether the process exists and is not a zombie."""
+    """Whether the process exists and is not a zombie. Of a killed one the first thread may be a
+    zombie before the others are gone: until then it holds its files and sockets."""
     try:
-        with open("/proc/%d/stat" % pid) as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        threads = os.listdir("/proc/%d/task" % pid)
     except (FileNotFoundError, ProcessLookupError):
         return False
+    return any(thread_state(pid, thread) not in "ZX" for thread in threads)
+
+
+def thread_state(pid, thread):
+    """As /proc gives it: "R", "Z", ...; "X" if it is gone."""
+    try:
+        with open("/proc/%d/task/%s/stat" % (pid, thread)) as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
 
 
 def cpu_ticks(pid):
