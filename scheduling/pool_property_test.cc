@@ -289,9 +289,11 @@ class Player {
           AttemptState::kSuspended, AttemptState::kLeaving, AttemptState::kEnded,
           AttemptState::kDelivering};
       r.attempts.push_back({key, kReported[pick(std::size(kReported))], pick(3),
-                            pick(2) * uint64_t{pick(9)} << 28, pick(2) * uint64_t{pick(9)} << 28});
+                            pick(2) * uint64_t{pick(9)} << 28, pick(2) * uint64_t{pick(9)} << 28,
+                            pick(2) == 0});
     }
     if (pick(2) == 0) r.report = report_of(r.machine);
+    r.says_waits = r.report && pick(3) != 0;
     return r;
   }
   Event short_end() {

@@ -112,6 +112,8 @@ struct Pool::State {
   void settle_ahead(Machine& machine);
   // Has its machine give it back, unless it has begun.
   void call_back(Attempt& attempt);
+  // Its machine says whether it waits there for a slot.
+  void note_waiting(Attempt& attempt, bool waits);
   // An attempt has left its machine: another takes its place.
   void note_turn(const Attempt& ended, const End& end);
 
@@ -126,7 +128,8 @@ struct Pool::State {
   Sentence why_ahead(const Job& job, const Machine& machine) const;
   void advance(Attempt& attempt, AttemptState state);
   void tell_to_leave(Attempt& attempt, LeaveReason reason);
-  Verdict renew(const Renewed::Status& status, MachineId machine);
+  // `says_waits`: as in Renewed.
+  Verdict renew(const Renewed::Status& status, MachineId machine, bool says_waits);
   // While the server is stopped nobody knows what happens: of such a time no more counts.
   Micros most_unseen() const { return 2 * parameters.tick; }
   void note_delivery(Attempt& attempt, uint64_t delivered);

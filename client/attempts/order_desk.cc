@@ -83,6 +83,13 @@ std::vector<AttemptName> OrderDesk::being_accepted() const {
   return names;
 }
 
+std::vector<AttemptName> OrderDesk::waiting() const {
+  std::lock_guard lock(mutex_);
+  std::vector<AttemptName> names;
+  for (const RunOrder& order : ahead_) names.push_back(order.what.name);
+  return names;
+}
+
 void OrderDesk::taken_over(const AttemptName& name) {
   std::lock_guard lock(mutex_);
   const auto known = known_.find(name);
@@ -98,6 +105,9 @@ std::vector<HeldAttempt> all_held(const OrderDesk& desk,
         std::ranges::any_of(held, [&](const HeldAttempt& one) { return one.name == name; });
     if (!named) held.emplace_back().name = name;
   }
+  for (const AttemptName& name : desk.waiting())
+    if (const auto it = std::ranges::find(held, name, &HeldAttempt::name); it != held.end())
+      it->waits = true;
   const std::map<AttemptName, uint64_t> in_use = desk.disk_in_use();
   for (HeldAttempt& one : held)
     if (const auto it = in_use.find(one.name); it != in_use.end()) one.disk = it->second;

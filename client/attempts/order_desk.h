@@ -104,6 +104,8 @@ class OrderDesk {
   // Accepted orders for which taken_over() has not been called yet: still waiting for a slot, being
   // written to disk, or passed to Attempts. Any thread.
   std::vector<AttemptName> being_accepted() const;
+  // Those of them that were taken ahead and have no slot yet. Any thread.
+  std::vector<AttemptName> waiting() const;
   // From now on Attempts names this attempt to the server.
   void taken_over(const AttemptName& name);
 
@@ -262,7 +264,8 @@ class OrderDesk {
 
 // All attempts that this client must name to the server, with what they use of the disk: those of
 // Attempts (`of_attempts`) and the orders still being accepted. The latter are read first, so
-// that an order taken over meanwhile is not missed.
+// that an order taken over meanwhile is not missed; of them, those that wait are read last, so that
+// one that has got its slot meanwhile is not said to wait.
 std::vector<HeldAttempt> all_held(const OrderDesk& desk,
                                   const std::function<std::vector<HeldAttempt>()>& of_attempts);
 

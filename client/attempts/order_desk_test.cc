@@ -324,6 +324,13 @@ class OrderDeskTest : public CppUnit::TestFixture {
     one.ahead = true;
     return one;
   }
+  // As the server is told.
+  std::vector<AttemptName> waiting() const {
+    std::vector<AttemptName> names;
+    for (const HeldAttempt& one : all_held(*desk_, [] { return std::vector<HeldAttempt>(); }))
+      if (one.waits) names.push_back(one.name);
+    return names;
+  }
   // Both slots are taken, and so many orders wait for one.
   void fill(uint64_t waiting) {
     for (uint64_t job = 1; job <= 2 + waiting; ++job)
@@ -336,10 +343,12 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRunFull, run(ahead(5)));
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(3)));  // a repeat
     CPPUNIT_ASSERT_EQUAL(size_t{4}, named().size());    // their leases are renewed
+    CPPUNIT_ASSERT((waiting() == std::vector<AttemptName>{{3, 1}, {4, 1}}));
     CPPUNIT_ASSERT_EQUAL(size_t{2}, list_attempts(files_, state_.path()).size());
     desk_->release_slot({2, 1});
     CPPUNIT_ASSERT_EQUAL(size_t{3}, accepted_.size());
     CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
+    CPPUNIT_ASSERT((waiting() == std::vector<AttemptName>{{4, 1}}));
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, accepted_.back()->slot);
     Assignment kept = read_assignment(files_, attempt_folder(state_.path(), {3, 1}));
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, kept.slot);

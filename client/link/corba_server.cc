@@ -130,6 +130,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_memory_short{false};
   std::atomic<bool> keeps_network{false};
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
+  std::atomic<bool> keeps_waits{false};
   std::atomic<bool> serves_logins{false};
   std::atomic<bool> serves_speed{false};
   std::atomic<bool> serves_ahead{false};
@@ -198,6 +199,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->keeps_memory_short = names(answer->capabilities, "EndReport.memory_short");
     parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
     parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
+    parts_->keeps_waits = names(answer->capabilities, "AttemptStatus.waits");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     parts_->serves_speed = names(answer->capabilities, "MachineReport.speed") &&
                            names(answer->capabilities, "MachineReport.load");
@@ -251,7 +253,8 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     idl::AttemptStatuses statuses;
     statuses.length(static_cast<CORBA::ULong>(held.size()));
     for (size_t i = 0; i < held.size(); ++i)
-      statuses[static_cast<CORBA::ULong>(i)] = to_idl(held[i], parts_->keeps_disk);
+      statuses[static_cast<CORBA::ULong>(i)] =
+          to_idl(held[i], {parts_->keeps_disk, parts_->keeps_waits});
     idl::MachineReport report = to_idl(state);
     if (parts_->serves_logins) add_logins(state.logins, report);
     if (parts_->serves_speed) add_speed(state, report);

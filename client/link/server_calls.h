@@ -110,6 +110,7 @@ struct HeldAttempt {
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
   uint64_t delivered = 0;  // kAttemptDelivering: changes while it makes progress
+  bool waits = false;      // for a slot
 };
 
 struct AttemptVerdict {

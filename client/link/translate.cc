@@ -104,11 +104,12 @@ idl::MachineDescription to_idl(const MachineFacts& facts) {
   out.disk = facts.disk;
   sublet::to_idl(facts.resources, out.resources);
   out.version = facts.version.c_str();
-  out.capabilities.length(4);
-  out.capabilities[0] = CORBA::string_dup("JobDescription.program@");
-  out.capabilities[1] = CORBA::string_dup("JobDescription.submit_folder");
-  out.capabilities[2] = CORBA::string_dup("JobDescription.submit_host");
-  out.capabilities[3] = CORBA::string_dup("RunOrder.ahead");
+  out.capabilities.length(5);
+  out.capabilities[0] = CORBA::string_dup("AttemptStatus.waits");
+  out.capabilities[1] = CORBA::string_dup("JobDescription.program@");
+  out.capabilities[2] = CORBA::string_dup("JobDescription.submit_folder");
+  out.capabilities[3] = CORBA::string_dup("JobDescription.submit_host");
+  out.capabilities[4] = CORBA::string_dup("RunOrder.ahead");
   out.more.length(1);
   out.more[0].name = CORBA::string_dup("pid");
   out.more[0].value = std::to_string(getpid()).c_str();
@@ -164,7 +165,7 @@ LoginsAnswer logins_from(const idl::RenewAnswer& answer) {
   return logins;
 }
 
-idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk) {
+idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept) {
   idl::AttemptStatus out{};
   out.key = to_idl(held.name);
   out.state = held.state;
@@ -173,7 +174,8 @@ idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk) {
   out.progress_ppm = held.progress_ppm;
   out.generation = held.generation;
   out.delivered = held.delivered;
-  if (keeps_disk && held.disk > 0) add_detail(out.more, "disk", std::to_string(held.disk));
+  if (kept.disk && held.disk > 0) add_detail(out.more, "disk", std::to_string(held.disk));
+  if (kept.waits && held.waits) add_detail(out.more, "waits", "1");
   return out;
 }
 

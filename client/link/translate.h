@@ -31,8 +31,12 @@ void add_logins(const LoginsReport& logins, idl::MachineReport& report);
 void add_speed(const MachineState& state, idl::MachineReport& report);
 void add_ahead(const MachineState& state, idl::MachineReport& report);
 LoginsAnswer logins_from(const idl::RenewAnswer& answer);
-// keeps_disk: the server serves AttemptStatus.disk.
-idl::AttemptStatus to_idl(const HeldAttempt& held, bool keeps_disk);
+// What of AttemptStatus the server serves.
+struct KeptOfStatuses {
+  bool disk = true;
+  bool waits = true;
+};
+idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept);
 idl::StartReport to_idl(const AttemptStart& start);
 // What the server keeps of an end; it refuses what it does not know.
 struct KeptOfEnds {

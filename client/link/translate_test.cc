@@ -68,13 +68,19 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   void attempts_say_only_what_servers_name() {
     HeldAttempt held;
     held.disk = 7;
-    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, false).more.length());
-    const idl::AttemptStatus status = to_idl(held, true);
+    held.waits = true;
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, {false, false}).more.length());
+    const idl::AttemptStatus waiting = to_idl(held, {false, true});
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, waiting.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("waits"), std::string(waiting.more[0].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("1"), std::string(waiting.more[0].value.in()));
+    held.waits = false;
+    const idl::AttemptStatus status = to_idl(held, {});
     CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, status.more.length());
     CPPUNIT_ASSERT_EQUAL(std::string("disk"), std::string(status.more[0].name.in()));
     CPPUNIT_ASSERT_EQUAL(std::string("7"), std::string(status.more[0].value.in()));
     held.disk = 0;  // not known
-    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, true).more.length());
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, {}).more.length());
   }
 
   void ends_say_only_what_servers_name() {

@@ -257,8 +257,9 @@ void AttemptBook::restart() {
   for (const Machine* machine : machines) restore_places(*machine);
 }
 
-// By what is stored alone: those beyond the slots that are not known to have begun are ahead. They
-// are not called back before their machine has had the time to say which it has started.
+// By what is stored alone: those beyond the slots that are not known to have begun are ahead. If
+// there are any, it may be another that has not begun: so all of those are called back, but not
+// before their machine has had the time to say which it has started.
 void AttemptBook::restore_places(const Machine& machine) {
   const auto may_be_ahead = [](const Attempt* attempt) {
     return attempt->record.started == 0 && attempt->named.empty();
@@ -273,7 +274,8 @@ void AttemptBook::restore_places(const Machine& machine) {
     if (may_be_ahead(attempt) && places > 0) --places;
     attempt->placed_ahead = !has_place;
     set_ahead(*attempt, !has_place);
-    wait_ahead(*attempt, has_place ? 0 : changes_.now() + lease_);
+    const bool may_wait = may_be_ahead(attempt) && all.size() > machine.record.slots;
+    wait_ahead(*attempt, may_wait ? changes_.now() + lease_ : 0);
   }
 }
 

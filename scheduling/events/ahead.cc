@@ -78,6 +78,16 @@ void Pool::State::call_back(Attempt& attempt) {
       TellToLeave{attempt.record.key, attempt.machine->record.id, LeaveReason::kUnstarted});
 }
 
+// One with a slot has begun there, however long it fetches its files before its program starts. One
+// without waits to be called back, whatever place the server takes it to have.
+void Pool::State::note_waiting(Attempt& attempt, bool waits) {
+  const bool leaves = !precedes(attempt.record.state, AttemptState::kLeaving);
+  if (!waits) return attempts.wait_ahead(attempt, 0);
+  attempt.placed_ahead = true;
+  if (attempt.ahead_until == 0 && attempt.record.started == 0 && !leaves)
+    attempts.wait_ahead(attempt, changes.now() + parameters.ahead_wait);
+}
+
 void Pool::State::settle_ahead(Machine& m) {
   if (m.ahead.held == 0) return;
   attempts.take_places(m);

@@ -31,6 +31,18 @@ class Rig {
     return jobs;
   }
   std::vector<JobId> ahead() const { return there(true); }
+  // Its client holds these, of which some wait there for a slot.
+  void renew(const std::vector<JobId>& held, const std::vector<JobId>& waiting) {
+    Renewed event{
+        curly, false, {}, MachineReported{curly, true, 0, 100ull << 30, 0, 0, false, 3}, true};
+    for (const JobId job : held) {
+      const bool runs = t.pool.attempt(job)->started != 0;
+      Renewed::Status status{t.key(job), runs ? AttemptState::kRunning : AttemptState::kStaging};
+      status.waits = std::count(waiting.begin(), waiting.end(), job) > 0;
+      event.attempts.push_back(status);
+    }
+    t.apply(event);
+  }
   // The job's attempt ends by itself, having run so long.
   void run(JobId job, Micros wall = 2 * kMs) {
     if (t.pool.attempt(job)->started == 0) t.start(job);
@@ -60,6 +72,9 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nobody_waits_behind_a_long_one);
   CPPUNIT_TEST(who_is_called_back_too_late_goes_on);
   CPPUNIT_TEST(who_does_not_come_is_called_back_again);
+  CPPUNIT_TEST(who_has_a_slot_is_not_called_back);
+  CPPUNIT_TEST(who_has_none_is_whatever_the_server_thinks);
+  CPPUNIT_TEST(after_a_restart_all_that_may_wait_are_called_back);
   CPPUNIT_TEST(who_waited_in_vain_has_lost_nothing);
   CPPUNIT_TEST(nor_who_comes_back_when_the_owner_returns);
   CPPUNIT_TEST(a_refusal_is_held_against_nobody);
@@ -194,6 +209,61 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(7, calls);  // a lease is 30 s
     r.t.end(2, EndReason::kDone, kSecond);
     CPPUNIT_ASSERT(r.ahead().empty() && r.there(false) == Jobs{3});
+  }
+
+  // It fetches its files, say.
+  void who_has_a_slot_is_not_called_back() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    r.t.start(2);
+    CPPUNIT_ASSERT(r.ahead() == Jobs{3});
+    r.renew({2, 3}, {});
+    for (int i = 0; i < 9; ++i) {
+      r.t.pass(10 * kSecond);
+      r.t.apply(TimePassed());
+      CPPUNIT_ASSERT(r.t.last.decisions.empty());
+      r.renew({2, 3}, {});
+    }
+  }
+
+  // The machine has got the orders in another order.
+  void who_has_none_is_whatever_the_server_thinks() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    CPPUNIT_ASSERT(r.ahead() == Jobs{3});
+    r.renew({2, 3}, {2});
+    std::vector<JobId> called;
+    while (called.empty()) {
+      CPPUNIT_ASSERT(r.t.to_next_deadline() && r.t.now < testing::kStart + kSecond);
+      for (const Decision& decision : r.t.last.decisions)
+        called.push_back(std::get<TellToLeave>(decision).key.job);
+    }
+    CPPUNIT_ASSERT(called == Jobs{2});
+    r.t.end(2, EndReason::kRefused);
+    CPPUNIT_ASSERT_EQUAL(0u, r.t.record(2).refusals);
+  }
+
+  // Of a machine that does not say which do.
+  void after_a_restart_all_that_may_wait_are_called_back() {
+    Rig r;
+    r.t.submit("ann", 3);
+    r.run(1);
+    CPPUNIT_ASSERT((r.there(false) == Jobs{2, 3}));
+    r.t.apply(ServerStarted());
+    std::vector<JobId> called;
+    for (int i = 0; i < 4; ++i) {
+      r.t.pass(10 * kSecond);
+      r.t.apply(
+          Renewed{r.curly,
+                  false,
+                  {{r.t.key(2), AttemptState::kStaging}, {r.t.key(3), AttemptState::kStaging}}});
+      r.t.apply(TimePassed());
+      for (const Decision& decision : r.t.last.decisions)
+        called.push_back(std::get<TellToLeave>(decision).key.job);
+    }
+    CPPUNIT_ASSERT((called == Jobs{2, 3}));
   }
 
   void who_waited_in_vain_has_lost_nothing() {

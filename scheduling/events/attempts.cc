@@ -242,7 +242,7 @@ void Pool::State::note_acceptance(Job& job) {
   jobs.touch(job);
 }
 
-Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
+Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine, bool says_waits) {
   Attempt* attempt = attempts.present(status.key, machine);
   if (attempt == nullptr) {
     const Job* job = jobs.live(status.key.job);
@@ -261,6 +261,7 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine) {
   // Its checkpoint has not arrived in time, or its delivery makes no progress: the lease is no
   // longer renewed, so that it expires and the job can continue elsewhere.
   if (attempts.waited_long_enough(*attempt)) return Verdict::kSuperseded;
+  if (says_waits) note_waiting(*attempt, status.waits);
   attempts.renew(*attempt);
   if (attempt->record.state == AttemptState::kRunning && policies.job->charges_while_running())
     attempts.charge_running(*attempt, std::max(most_unseen(), parameters.lease));

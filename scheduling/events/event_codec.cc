@@ -177,14 +177,15 @@ void first_fields(A& a, MachineReported& e) {
 }
 bool has_last(const MachineReported& e) { return e.owner_away || e.ahead > 0; }
 bool has_later(const MachineReported& e) { return e.speed != 0 || e.load != 0 || has_last(e); }
+// `more`: something follows.
 template <typename A>
-void later_fields(A& a, MachineReported& e) {
-  a.tail(has_later(e), [&] {
+void later_fields(A& a, MachineReported& e, bool more = false) {
+  a.tail(has_later(e) || more, [&] {
     a.field(e.speed);
     a.field(e.load);
   });
-  a.tail(has_last(e), [&] { a.field(e.owner_away); });
-  a.tail(e.ahead > 0, [&] { a.field(e.ahead); });
+  a.tail(has_last(e) || more, [&] { a.field(e.owner_away); });
+  a.tail(e.ahead > 0 || more, [&] { a.field(e.ahead); });
 }
 template <typename A>
 void fields(A& a, MachineReported& e) {
@@ -216,10 +217,17 @@ void fields(A& a, Renewed& e) {
   });
   const bool has_disk = std::any_of(e.attempts.begin(), e.attempts.end(),
                                     [](auto& status) { return status.disk > 0; });
-  a.tail(e.report && (has_disk || has_later(*e.report)), [&] {
+  // Of no use without attempts.
+  const bool has_waits = e.report && e.says_waits && !e.attempts.empty();
+  a.tail(e.report && (has_disk || has_later(*e.report) || has_waits), [&] {
     for (auto& status : e.attempts) a.field(status.disk);
   });
-  if (e.report) later_fields(a, *e.report);
+  if (!e.report) return;
+  later_fields(a, *e.report, has_waits);
+  a.tail(has_waits, [&] {
+    a.field(e.says_waits);
+    for (auto& status : e.attempts) a.field(status.waits);
+  });
 }
 template <typename A>
 void fields(A& a, OrderAnswered& e) {
@@ -442,7 +450,7 @@ void fields(A& a, Anchored& e) {
       std::any_of(e.machines.begin(), e.machines.end(),
                   [](auto& m) { return m.ahead_most > 0 || m.last_end > 0 || m.turns > 0; }) ||
       std::any_of(e.attempts.begin(), e.attempts.end(),
-                  [](auto& a) { return a.placed_ahead || a.ahead || a.turn > 0; });
+                  [](auto& a) { return a.placed_ahead || a.ahead_until > 0 || a.turn > 0; });
   const Parameters& p = e.parameters;
   const bool has_more = has_ahead || has_fields_for_ahead(p) || !p.accounts.empty();
   a.tail(!e.licensed.empty() || has_more, [&] {

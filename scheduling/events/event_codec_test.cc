@@ -14,6 +14,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_kind_survives);
   CPPUNIT_TEST(older_parameters_are_read);
   CPPUNIT_TEST(accounts_are_last);
+  CPPUNIT_TEST(who_waits_is_last);
   CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
   CPPUNIT_TEST_SUITE_END();
 
@@ -84,8 +85,9 @@ class EventCodecTest : public CppUnit::TestFixture {
               MachineWithdrew{a},
               Renewed{a,
                       flag,
-                      {{key, AttemptState::kLeaving, b, a, a % 3}},
-                      MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0, b % 3 == 0, b % 5}},
+                      {{key, AttemptState::kLeaving, b, a, a % 3, b % 3 == 1}},
+                      MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0, b % 3 == 0, b % 5},
+                      b % 3 > 0},
               OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
               AttemptStarted{key, a},
               CheckpointStored{key, a, a, a},
@@ -250,6 +252,20 @@ class EventCodecTest : public CppUnit::TestFixture {
     const Event anchor_again = decode_event(anchor.index(), encode_event(anchor));
     CPPUNIT_ASSERT(std::get<Anchored>(anchor_again).parameters == p);
     CPPUNIT_ASSERT(std::get<Anchored>(anchor_again).licensed.empty());
+  }
+
+  void who_waits_is_last() {
+    Renewed event{1, false, {{{2, 3}}, {{4, 5}}}, MachineReported{1}};
+    const size_t before = encode_event(event).size();
+    event.attempts[1].waits = true;
+    CPPUNIT_ASSERT_EQUAL(before, encode_event(event).size());
+    event.says_waits = true;
+    const Event again = decode_event(Event(event).index(), encode_event(event));
+    CPPUNIT_ASSERT(std::get<Renewed>(again).says_waits);
+    CPPUNIT_ASSERT(!std::get<Renewed>(again).attempts.at(0).waits);
+    CPPUNIT_ASSERT(std::get<Renewed>(again).attempts.at(1).waits);
+    event.attempts.clear();
+    CPPUNIT_ASSERT_LESS(before, encode_event(event).size());
   }
 
   void damage_is_noticed_and_never_fatal() {

@@ -97,12 +97,14 @@ struct Renewed {
     uint64_t delivered = 0;  // kDelivering: changes while it makes progress
     uint64_t memory = 0;     // bytes in use
     uint64_t disk = 0;       // the same; only with a report
+    bool waits = false;      // it has no slot there yet; only with `says_waits`
   };
   MachineId machine = 0;
   bool first = false;
   std::vector<Status> attempts;
   // What the machine reported with it: what its jobs use and what is free belong together.
   std::optional<MachineReported> report = {};
+  bool says_waits = false;  // its client says which attempts wait; only with a report
 };
 // The workstation's answer to an order to run. kUnknown: the call failed and may or
 // may not have been carried out; the lease decides.

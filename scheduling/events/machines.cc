@@ -56,7 +56,8 @@ void Pool::State::on(const Renewed& event) {
   Machine* m = machines.find(event.machine);
   if (m != nullptr && !is_gone(*m)) machines.note_contact(*m);
   for (const Renewed::Status& status : event.attempts) {
-    changes.answer().verdicts.emplace_back(status.key, renew(status, event.machine));
+    changes.answer().verdicts.emplace_back(status.key,
+                                           renew(status, event.machine, event.says_waits));
   }
   if (m != nullptr) note_use(*m, event.attempts);
   if (event.report) on(*event.report);

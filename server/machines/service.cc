@@ -26,10 +26,11 @@ constexpr uint32_t kMostSlots = 4096;
 constexpr uint32_t kMostCores = 4096;
 
 // A machine whose disk is full, say, takes no jobs although its owner is away.
-scheduling::MachineReported reported(MachineId machine, const ReportedState& state) {
+scheduling::MachineReported reported(const SessionInfo& session, const ReportedState& state) {
   const bool owner_away = !state.away && state.reason == SUBLET_PRESENCE_QUIET;
-  return {machine,     state.away, state.memory_free, state.disk_free,
-          state.speed, state.load, owner_away,        state.ahead};
+  const uint32_t ahead = session.serves_ahead ? state.ahead : 0;
+  return {session.machine, state.away, state.memory_free, state.disk_free,
+          state.speed,     state.load, owner_away,        ahead};
 }
 
 Refusal conflict(const char* code, const std::string& message, const std::string& advice,
@@ -177,7 +178,8 @@ Joined MachineService::join(const Caller& caller, MachineId machine, const std::
     if (new_machine || new_secret)
       turn.changes().credentials[machine] = CredentialRow{machine, digest, caller.uid};
     // In the same turn, so that the newest session matches the brain's newest registration.
-    joined.session = sessions_.open(machine, caller.uid, facts.name, holder, facts.version);
+    joined.session =
+        sessions_.open(machine, caller.uid, facts.name, holder, facts.version, facts.serves_ahead);
   });
   dispatcher_.detach(machine);
   log(Severity::info) << "machine " << machine << " " << facts.name << " joined: " << facts.slots
@@ -202,7 +204,7 @@ void MachineService::report(const std::string& session, const Caller& caller,
   sessions_.set_report(info.machine, state);
   // Until the first renewal (the adoption) the brain does not know what runs there.
   if (!info.renewed) return;
-  pipeline_.perform([&](Turn& turn) { turn.apply(reported(info.machine, state)); });
+  pipeline_.perform([&](Turn& turn) { turn.apply(reported(info, state)); });
 }
 
 void MachineService::expel(uint64_t uid) {
@@ -248,9 +250,11 @@ Renewal MachineService::renew(const std::string& session, const Caller& caller,
   sessions_.set_report(info.machine, state);
   scheduling::Renewed event;
   event.machine = info.machine;
+  event.says_waits = info.serves_ahead;
   for (const auto& a : attempts)
-    event.attempts.push_back({a.key, a.state, a.delivered, a.status.memory, a.status.disk});
-  event.report = reported(info.machine, state);
+    event.attempts.push_back({a.key, a.state, a.delivered, a.status.memory, a.status.disk,
+                              info.serves_ahead && a.waits});
+  event.report = reported(info, state);
   Renewal renewal;
   renewal.machine = info.machine;
   pipeline_.perform([&](Turn& turn) {

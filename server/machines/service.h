@@ -33,6 +33,7 @@ struct MachineFacts {
   std::string version;                 // of the client
   std::string holder;                  // "pid 1234", named when a second client is refused
   rules::NamedAmounts resources = {};  // that it offers besides
+  bool serves_ahead = false;           // SessionInfo
 };
 
 struct Joined {
@@ -44,6 +45,7 @@ struct ReportedAttempt {
   scheduling::AttemptKey key;
   scheduling::AttemptState state = scheduling::AttemptState::kRunning;
   uint64_t delivered = 0;
+  bool waits = false;  // for a slot; only of a client that serves_ahead
   LiveStatus status;
 };
 

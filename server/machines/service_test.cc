@@ -27,6 +27,7 @@ class MachineServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(a_first_renewal_of_an_old_registration_loses_nothing);
   CPPUNIT_TEST(a_session_ends_only_itself);
   CPPUNIT_TEST(what_a_machine_says_is_bounded);
+  CPPUNIT_TEST(none_ahead_for_a_client_that_does_not_say_which_wait);
   CPPUNIT_TEST(a_machine_without_its_folder_waits_for_its_leases);
   CPPUNIT_TEST(what_a_failed_order_may_have_done);
   CPPUNIT_TEST(an_order_without_an_answer_may_run);
@@ -216,6 +217,29 @@ class MachineServiceTest : public testing::ServicesFixture {
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] {
                              machines_->join(root_, 0, std::string(32, 's'), long_one);
                            }));
+    }
+  }
+
+  void none_ahead_for_a_client_that_does_not_say_which_wait() {
+    const auto most_ahead = [&](MachineId id) {
+      uint32_t most = 0;
+      pipeline_->perform([&](Turn& turn) {
+        for (const auto& machine : turn.pool().anchor().machines)
+          if (machine.machine == id) most = machine.ahead_most;
+      });
+      return most;
+    };
+    ReportedState state;
+    state.ahead = 3;
+    for (const bool serves : {false, true}) {
+      MachineFacts some = facts(serves ? "larry" : "moe");
+      some.serves_ahead = serves;
+      const SessionInfo joined =
+          machines_->join(root_, 0, std::string(32, serves ? 'a' : 'b'), some).session;
+      machines_->renew(joined.key, root_, state, {});
+      CPPUNIT_ASSERT_EQUAL(serves ? 3u : 0u, most_ahead(joined.machine));
+      machines_->report(joined.key, root_, state);
+      CPPUNIT_ASSERT_EQUAL(serves ? 3u : 0u, most_ahead(joined.machine));
     }
   }
 

@@ -13,7 +13,8 @@ namespace {
 }  // namespace
 
 SessionInfo Sessions::open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
-                           const std::string& holder, const std::string& version) {
+                           const std::string& holder, const std::string& version,
+                           bool serves_ahead) {
   SessionInfo info;
   info.key = random_bytes(16);
   info.machine = machine;
@@ -21,6 +22,7 @@ SessionInfo Sessions::open(scheduling::MachineId machine, uint64_t uid, const st
   info.name = name;
   info.holder = holder;
   info.version = version;
+  info.serves_ahead = serves_ahead;
   std::lock_guard lock(mutex_);
   auto old = key_of_.find(machine);
   if (old != key_of_.end()) by_key_.erase(old->second);

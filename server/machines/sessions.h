@@ -49,6 +49,8 @@ struct SessionInfo {
   std::string name;
   std::string holder;   // "pid 1234 of root", named when a second client is refused
   std::string version;  // of the client
+  // The client takes orders ahead of time, and says which attempts wait for a slot.
+  bool serves_ahead = false;
   bool attached = false;
   bool renewed = false;  // the first renewal, the adoption, is done
 };
@@ -57,7 +59,8 @@ class Sessions {
  public:
   // Creates a session and ends the machine's previous one, if any.
   SessionInfo open(scheduling::MachineId machine, uint64_t uid, const std::string& name,
-                   const std::string& holder, const std::string& version = "");
+                   const std::string& holder, const std::string& version = "",
+                   bool serves_ahead = false);
   // Throws Refusal kNotFound "session.unknown", also for another caller's key, so
   // that guessing reveals nothing.
   SessionInfo find(const std::string& key, const Caller& caller) const;

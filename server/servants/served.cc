@@ -22,6 +22,7 @@ constexpr std::string_view kServed[] = {
     "Administration.set_shares",
     "Administration.shares",
     "AttemptStatus.disk",
+    "AttemptStatus.waits",
     "BatchDescription.at_most",
     "BatchDescription.never_satisfied",
     "BatchDescription.stop_when.done",

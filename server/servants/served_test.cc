@@ -53,6 +53,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_an_end_says_of_memory);
   CPPUNIT_TEST(what_a_report_says_of_speed);
   CPPUNIT_TEST(how_many_orders_are_taken_ahead);
+  CPPUNIT_TEST(who_serves_attempts_ahead);
   CPPUNIT_TEST(steps_that_cannot_have_been);
   CPPUNIT_TEST(what_only_lists_serve);
   CPPUNIT_TEST(what_is_served_is_told);
@@ -124,6 +125,26 @@ class ServedTest : public CppUnit::TestFixture {
       set_text(report.more[0].value, odd);
       CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(report); }));
     }
+  }
+
+  void who_serves_attempts_ahead() {
+    v1::MachineDescription machine{};
+    v1::Names& names = machine.capabilities;
+    CPPUNIT_ASSERT(!from_idl(machine).serves_ahead);
+    names.length(1);
+    for (const char* one : {"RunOrder.ahead", "AttemptStatus.waits"}) {
+      names[0] = CORBA::string_dup(one);
+      CPPUNIT_ASSERT_MESSAGE(one, !from_idl(machine).serves_ahead);
+    }
+    names.length(2);
+    names[1] = CORBA::string_dup("RunOrder.ahead");
+    CPPUNIT_ASSERT(from_idl(machine).serves_ahead);
+
+    v1::AttemptStatus status{};
+    status.state = v1::ATTEMPT_STAGING;
+    CPPUNIT_ASSERT(!from_idl(status).waits);
+    add_detail(status.more, "waits", "1");
+    CPPUNIT_ASSERT(from_idl(status).waits);
   }
 
   void what_a_report_says_of_speed() {

@@ -252,6 +252,14 @@ void to_idl(const scheduling::ChangeRecord& r, v1::Change& out) {
   out.more[0].value = std::to_string(r.count).c_str();
 }
 
+namespace {
+bool has_name(const v1::Names& names, std::string_view name) {
+  for (CORBA::ULong i = 0; i < names.length(); ++i)
+    if (names[i].in() == name) return true;
+  return false;
+}
+}  // namespace
+
 MachineFacts from_idl(const v1::MachineDescription& d) {
   require_served("MachineDescription", d.more);
   for (CORBA::ULong i = 0; i < d.resources.length(); ++i) {
@@ -268,6 +276,8 @@ MachineFacts from_idl(const v1::MachineDescription& d) {
   facts.memory = d.memory;
   facts.disk = d.disk;
   facts.resources = sublet::from_idl(d.resources);
+  facts.serves_ahead =
+      has_name(d.capabilities, "RunOrder.ahead") && has_name(d.capabilities, "AttemptStatus.waits");
   for (CORBA::ULong i = 0; i < d.more.length(); ++i)
     if (std::string(d.more[i].name.in()) == "pid")
       facts.holder = "pid " + std::string(d.more[i].value.in()).substr(0, 20);
@@ -400,6 +410,7 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   attempt.delivered = s.delivered;
   attempt.status.cpu_ms = s.cpu;
   attempt.status.memory = s.memory;
+  attempt.waits = number_in(s.more, "waits", 0) != 0;
   attempt.status.disk = static_cast<uint64_t>(number_in(s.more, "disk", 0));
   attempt.status.progress_ppm = s.progress_ppm;
   attempt.status.generation = s.generation;
