@@ -157,11 +157,11 @@ class BadInput(unittest.TestCase):
         running = pool.submit("--name", "running", "--output", "out", "--", "sh", "-c",
                               "while [ ! -e %s ]; do sleep 0.1; done; echo 1 > out" % release)[0]
         pool.wait_state(running, "running")
-        with open(os.path.join(pool.state, "filler"), "wb") as filler:
+        # Unbuffered: to close it must not write what the disk has no room for.
+        with open(os.path.join(pool.state, "filler"), "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(b"x" * 65536)
-                    filler.flush()
             except OSError:
                 pass
         acknowledged = []
