@@ -65,6 +65,8 @@ std::string problem_with(const Parameters& parameters) {
     return "rest_least must be 0 to rest_most, which must be a day at most";
   if (parameters.short_run < 0 || parameters.ahead_wait <= 0 || parameters.ahead_wait > kDay)
     return "short_run must not be negative, and ahead_wait be positive, and a day at most";
+  if (parameters.ahead_return <= 0 || parameters.ahead_return > kDay)
+    return "ahead_return must be positive, and a day at most";
   if (!(parameters.default_shares > 0)) return "default_shares must be positive";
   try {
     Accounts::parse(parameters.accounts);

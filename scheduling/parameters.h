@@ -57,9 +57,11 @@ struct Parameters : PolicyChoice {
   Micros rest_least = 300'000'000;
   Micros rest_most = 3'600'000'000;
   // Behind attempts that end within short_run, others are placed ahead of time (events/ahead.cc).
-  // One that has waited there for ahead_wait, with nothing ending before it, is called back.
+  // One that has waited there for ahead_wait, with nothing ending before it, is called back. One
+  // that still waits there ahead_return later is no longer renewed.
   Micros short_run = 50'000;
   Micros ahead_wait = 100'000;
+  Micros ahead_return = 60'000'000;
   // Who shares an account with whom: Accounts::text(). Each job that is live when the server starts
   // counts for the account that its user has then; what was counted before stays where it was.
   std::string accounts = {};

@@ -138,6 +138,9 @@ std::vector<SettingSpec> server_setting_specs() {
       "starts each as another ends, without asking; 0: never");
   add("scheduling.ahead_wait", T::duration, "100 ms", 10, 60'000,
       "a job that has waited there for this long without another ending goes back to the queue");
+  add("scheduling.ahead_return", T::duration, "60 s", 100, 86'400'000,
+      "a job that was called back from there, and after this long is neither started nor given "
+      "back, runs elsewhere once its lease is over");
   add("shares", T::reals, "", 1e-6, 1e6,
       "shares of single users, and of accounts: ann = 3, \"@lab-f\" = 2");
   add("quotas", T::sizes, "", 0, kPiB, "spool.quota of single users: ann = \"200 GiB\"");
@@ -179,6 +182,7 @@ scheduling::Parameters read_parameters(const Settings& s) {
   p.rest_most = s.duration_ms("scheduling.rest_most") * 1000;
   p.short_run = s.duration_ms("scheduling.short_run") * 1000;
   p.ahead_wait = s.duration_ms("scheduling.ahead_wait") * 1000;
+  p.ahead_return = s.duration_ms("scheduling.ahead_return") * 1000;
   if (p.rest_most < p.rest_least)
     throw s.wrong({"scheduling.rest_least", "scheduling.rest_most"},
                   "scheduling.rest_most must not be less than scheduling.rest_least");

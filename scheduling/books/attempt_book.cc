@@ -16,6 +16,7 @@ AttemptBook::AttemptBook(const Parameters& parameters, Ledger& ledger, LicenceBo
     : lease_(parameters.lease),
       leaving_wait_(parameters.leaving_wait),
       ahead_wait_(parameters.ahead_wait),
+      ahead_return_(parameters.ahead_return),
       ledger_(ledger),
       licences_(licences),
       due_(due),
@@ -123,9 +124,19 @@ void AttemptBook::set_ahead(Attempt& attempt, bool ahead) {
 }
 
 void AttemptBook::wait_ahead(Attempt& attempt, Micros until) {
+  if (until == 0) attempt.called_back = 0;
   if (attempt.ahead_until == until) return;
   attempt.ahead_until = until;
   schedule(attempt);
+}
+
+void AttemptBook::call_back(Attempt& attempt) {
+  if (attempt.called_back == 0) attempt.called_back = changes_.now();
+  wait_ahead(attempt, changes_.now() + lease_);
+}
+
+bool AttemptBook::is_overdue(const Attempt& attempt) const {
+  return attempt.called_back != 0 && changes_.now() >= attempt.called_back + ahead_return_;
 }
 
 Attempt& AttemptBook::open(Job& job, Machine& machine, Sentence reason, Micros ahead_until) {
@@ -249,6 +260,7 @@ void AttemptBook::restart() {
     machines.insert(attempt.machine);
     attempt.delivered = 0;
     attempt.memory_offered = 0;
+    attempt.called_back = 0;
     note_use(attempt, {});
     // As in a restored brain: of the current registration, until the machine registers again.
     attempt.registration = attempt.machine->registration;
@@ -289,6 +301,7 @@ void AttemptBook::anchor(Attempt& attempt, const Anchored::AttemptNow& known) {
   attempt.placed_ahead = known.placed_ahead;
   attempt.turn = known.turn;
   attempt.ahead_until = known.ahead_until;
+  attempt.called_back = known.called_back;
   schedule(attempt);
 }
 

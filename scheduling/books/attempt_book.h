@@ -42,6 +42,7 @@ struct Attempt : Timed {
   // end before it (events/ahead.cc).
   bool ahead = false;
   Micros ahead_until = 0;     // how long it may wait for that; 0: it has begun, or is to leave
+  Micros called_back = 0;     // when it was first; 0: it was not, or has begun
   bool placed_ahead = false;  // it was so at first
   uint64_t turn = 0;          // of those placed ahead on its machine
   bool touched = false;
@@ -68,6 +69,10 @@ class AttemptBook {
   void take_places(Machine& machine);
   // It may wait so long for its place; 0: it does not wait any more.
   void wait_ahead(Attempt& attempt, Micros until);
+  // Its machine is to give it back. If nothing comes of that, it is due again after a lease.
+  void call_back(Attempt& attempt);
+  // It was called back, and its machine has had the time to start it or to give it back.
+  bool is_overdue(const Attempt& attempt) const;
   // It has ended: it is taken out of the book, and its record is the caller's to add.
   Attempt close(Attempt& attempt);
   // It is to leave for this job. `why` is its record's reason from now on.
@@ -116,6 +121,7 @@ class AttemptBook {
   const Micros lease_;
   const Micros leaving_wait_;
   const Micros ahead_wait_;
+  const Micros ahead_return_;
   Ledger& ledger_;
   LicenceBook& licences_;
   Deadlines& due_;

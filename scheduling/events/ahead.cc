@@ -73,7 +73,7 @@ void Pool::State::recall(Attempt& attempt) {
 // knowing yet: then it goes on. So its state is as before, and it is asked again if nothing comes
 // of it.
 void Pool::State::call_back(Attempt& attempt) {
-  attempts.wait_ahead(attempt, changes.now() + parameters.lease);
+  attempts.call_back(attempt);
   changes.decide(
       TellToLeave{attempt.record.key, attempt.machine->record.id, LeaveReason::kUnstarted});
 }

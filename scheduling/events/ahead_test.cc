@@ -1,6 +1,7 @@
 // Attempts ahead: beyond the places of a machine whose jobs run shortly.
 #include <cppunit/extensions/HelperMacros.h>
 
+#include "protocol/lease.h"
 #include "scheduling/pool_testing.h"
 
 namespace sublet::scheduling {
@@ -72,6 +73,7 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nobody_waits_behind_a_long_one);
   CPPUNIT_TEST(who_is_called_back_too_late_goes_on);
   CPPUNIT_TEST(who_does_not_come_is_called_back_again);
+  CPPUNIT_TEST(who_is_kept_in_vain_runs_elsewhere);
   CPPUNIT_TEST(who_has_a_slot_is_not_called_back);
   CPPUNIT_TEST(who_has_none_is_whatever_the_server_thinks);
   CPPUNIT_TEST(after_a_restart_all_that_may_wait_are_called_back);
@@ -209,6 +211,36 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(7, calls);  // a lease is 30 s
     r.t.end(2, EndReason::kDone, kSecond);
     CPPUNIT_ASSERT(r.ahead().empty() && r.there(false) == Jobs{3});
+  }
+
+  // By a client that neither starts it nor gives it back.
+  void who_is_kept_in_vain_runs_elsewhere() {
+    Parameters p;
+    p.ahead_return = 45 * kSecond;
+    Rig r(1, 3, p);
+    r.t.submit("ann", 3);
+    r.run(1);
+    r.t.start(2);
+    while (r.t.last.decisions.empty()) CPPUNIT_ASSERT(r.t.to_next_deadline());
+    const Micros called = r.t.now;
+    const AttemptKey kept = r.t.key(3);
+    Micros renewed = 0;
+    const MachineId moe = r.join("moe", 1, 0);
+    while (r.t.machine_of(3) == r.curly) {
+      r.t.pass(5 * kSecond);
+      r.renew({2, 3}, {3});
+      for (const auto& [key, verdict] : r.t.last.answer.verdicts)
+        if (key == kept && verdict == Verdict::kCounts) renewed = r.t.now;
+      r.report(moe, true, 0);
+      r.t.apply(TimePassed());
+      CPPUNIT_ASSERT(r.t.now < called + 120 * kSecond);
+    }
+    CPPUNIT_ASSERT_EQUAL(called + 40 * kSecond, renewed);
+    CPPUNIT_ASSERT(r.t.now >= renewed + protocol::reassign_delay_us(p.lease));
+    CPPUNIT_ASSERT_EQUAL(moe, r.t.machine_of(3));
+    CPPUNIT_ASSERT_EQUAL(std::string("lost (machine curly neither started it nor gave it back)"),
+                         r.t.books.attempts.at(kept).reason.text());
+    CPPUNIT_ASSERT(r.t.state(2) == JobState::kRunning);
   }
 
   // It fetches its files, say.

@@ -20,7 +20,7 @@ Anchored Pool::anchor() const {
     anchor.attempts.push_back({job, attempt.receipt, attempt.registration, attempt.delivered,
                                attempt.memory_offered, attempt.used.memory, attempt.used.disk,
                                attempt.ahead, attempt.ahead_until, attempt.placed_ahead,
-                               attempt.turn});
+                               attempt.turn, attempt.called_back});
   std::sort(anchor.attempts.begin(), anchor.attempts.end(),
             [](const auto& a, const auto& b) { return a.job < b.job; });
   anchor.requesting = requesting();

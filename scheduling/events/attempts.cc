@@ -262,6 +262,8 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine, boo
   // longer renewed, so that it expires and the job can continue elsewhere.
   if (attempts.waited_long_enough(*attempt)) return Verdict::kSuperseded;
   if (says_waits) note_waiting(*attempt, status.waits);
+  // Its machine neither starts it nor gives it back: the same.
+  if (says_waits && status.waits && attempts.is_overdue(*attempt)) return Verdict::kSuperseded;
   attempts.renew(*attempt);
   if (attempt->record.state == AttemptState::kRunning && policies.job->charges_while_running())
     attempts.charge_running(*attempt, std::max(most_unseen(), parameters.lease));
@@ -462,8 +464,10 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
 // an announced checkpoint, or outputs, did not arrive.
 void Pool::State::expire(Attempt& attempt) {
   if (!attempts.waited_long_enough(attempt)) {
-    return end_attempt(attempt, {EndReason::kLost, "machine " + attempt.machine->record.name +
-                                                       " did not renew its lease"});
+    const char* what = attempts.is_overdue(attempt) ? " neither started it nor gave it back"
+                                                    : " did not renew its lease";
+    return end_attempt(attempt,
+                       {EndReason::kLost, "machine " + attempt.machine->record.name + what});
   }
   if (attempt.job == nullptr) {
     return end_attempt(attempt, {EndReason::kSuperseded, "its end was never reported"});

@@ -354,9 +354,10 @@ void latest_fields(A& a, Parameters& p) {
     a.field(p.most_per_machine);
   });
 }
+bool has_ahead_return(const Parameters& p) { return p.ahead_return != Parameters().ahead_return; }
 bool has_fields_for_ahead(const Parameters& p) {
   const Parameters usual;
-  return p.short_run != usual.short_run || p.ahead_wait != usual.ahead_wait;
+  return p.short_run != usual.short_run || p.ahead_wait != usual.ahead_wait || has_ahead_return(p);
 }
 template <typename A>
 void account_fields(A& a, Parameters& p, bool more = false) {
@@ -386,6 +387,7 @@ void fields(A& a, ServerStarted& e) {
     latest_fields(a, *e.parameters);
     a.tail(true, [&] { a.field(e.utc_offset); });
     account_fields(a, *e.parameters);
+    a.tail(has_ahead_return(*e.parameters), [&] { a.field(e.parameters->ahead_return); });
   });
 }
 template <typename A>
@@ -446,12 +448,16 @@ void fields(A& a, Anchored& e) {
       a.field(m.granted);
     }
   });
+  const Parameters& p = e.parameters;
+  const bool has_called =
+      has_ahead_return(p) ||
+      std::any_of(e.attempts.begin(), e.attempts.end(), [](auto& a) { return a.called_back > 0; });
   const bool has_ahead =
+      has_called ||
       std::any_of(e.machines.begin(), e.machines.end(),
                   [](auto& m) { return m.ahead_most > 0 || m.last_end > 0 || m.turns > 0; }) ||
       std::any_of(e.attempts.begin(), e.attempts.end(),
                   [](auto& a) { return a.placed_ahead || a.ahead_until > 0 || a.turn > 0; });
-  const Parameters& p = e.parameters;
   const bool has_more = has_ahead || has_fields_for_ahead(p) || !p.accounts.empty();
   a.tail(!e.licensed.empty() || has_more, [&] {
     a.size(e.licensed);
@@ -474,6 +480,10 @@ void fields(A& a, Anchored& e) {
       a.field(attempt.placed_ahead);
       a.field(attempt.turn);
     }
+  });
+  a.tail(has_called, [&] {
+    a.field(e.parameters.ahead_return);
+    for (auto& attempt : e.attempts) a.field(attempt.called_back);
   });
 }
 

@@ -55,67 +55,68 @@ class EventCodecTest : public CppUnit::TestFixture {
   }
 
   void every_kind_survives() {
-    CPPUNIT_ASSERT(
-        rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text, bool flag) {
-          const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
-          const std::vector<JobState> states(b % 3, JobState::kHeld);
-          const AttemptKey key{a, b};
-          Parameters parameters;
-          parameters.job_policy = parameters.licences = parameters.accounts = text;
-          parameters.tick = parameters.lease = c;
-          if (flag) parameters.ahead_wait = c;
-          const Event events[] = {
-              Submitted{a,
-                        text,
-                        text,
-                        {{{text, text, b, a, a, text, text, text, text, text},
-                          int32_t(b),
-                          b,
-                          a,
-                          {{{a, b}, After(b % 5)}, {}},
-                          c,
-                          flag ? a : 0}},
-                        {a, b, text},
-                        OnNever(b % 3),
-                        a,
-                        {a % 2, b, a}},
-              BatchOpened{text},
-              MachineJoined{a, text, text, text, b, b, a, a, text},
-              MachineReported{a, flag, a, a, double(b), double(c), flag, b % 4},
-              MachineWithdrew{a},
-              Renewed{a,
-                      flag,
-                      {{key, AttemptState::kLeaving, b, a, a % 3, b % 3 == 1}},
-                      MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0, b % 3 == 0, b % 5},
-                      b % 3 > 0},
-              OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
-              AttemptStarted{key, a},
-              CheckpointStored{key, a, a, a},
-              AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
-              JobsRemoved{ids, states, text},
-              JobsHeld{ids, states, text, text},
-              JobsReleased{ids, states},
-              SharesSet{text, 0.25, SharesSet::By(b % 3)},
-              Ticked{int32_t(b)},
-              TimePassed{},
-              flag ? ServerStarted{} : ServerStarted{parameters, int32_t(b)},
-              CheckpointDamaged{key, a, a, a, a},
-              MachineDrained{a, flag},
-              MachineEvicted{a},
-              Anchored{parameters,
-                       {{a, flag, !flag, a, a, c, c, b, c, a, flag, 0.25, c, b % 2, b % 2 * b,
-                         b % 2 * c, b % 3},
-                        {}},
-                       {{a, c}},
-                       {{a, c, b, a, a, 0, 0, b % 3 == 1, b % 3 * c, b % 3 > 0, b % 3}, {}},
-                       {text, "desk"},
-                       std::vector<Anchored::Licensed>(b % 3, {a, b})},
-              PrioritySet{ids, int32_t(b), states},
-              PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
-              BatchReserved{a, a, {a, b, text}, a}};
-          static_assert(std::size(events) == std::variant_size_v<Event>);
-          for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
-        }));
+    CPPUNIT_ASSERT(rc::check([](uint64_t a, uint32_t b, int64_t c, const std::string& text,
+                                bool flag) {
+      const std::vector<JobRange> ids = {JobRange(a, b), JobRange(b, a), a};
+      const std::vector<JobState> states(b % 3, JobState::kHeld);
+      const AttemptKey key{a, b};
+      Parameters parameters;
+      parameters.job_policy = parameters.licences = parameters.accounts = text;
+      parameters.tick = parameters.lease = c;
+      if (flag) parameters.ahead_wait = c;
+      if (b % 5 == 0) parameters.ahead_return = c;
+      const Event events[] = {
+          Submitted{a,
+                    text,
+                    text,
+                    {{{text, text, b, a, a, text, text, text, text, text},
+                      int32_t(b),
+                      b,
+                      a,
+                      {{{a, b}, After(b % 5)}, {}},
+                      c,
+                      flag ? a : 0}},
+                    {a, b, text},
+                    OnNever(b % 3),
+                    a,
+                    {a % 2, b, a}},
+          BatchOpened{text},
+          MachineJoined{a, text, text, text, b, b, a, a, text},
+          MachineReported{a, flag, a, a, double(b), double(c), flag, b % 4},
+          MachineWithdrew{a},
+          Renewed{a,
+                  flag,
+                  {{key, AttemptState::kLeaving, b, a, a % 3, b % 3 == 1}},
+                  MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0, b % 3 == 0, b % 5},
+                  b % 3 > 0},
+          OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
+          AttemptStarted{key, a},
+          CheckpointStored{key, a, a, a},
+          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
+          JobsRemoved{ids, states, text},
+          JobsHeld{ids, states, text, text},
+          JobsReleased{ids, states},
+          SharesSet{text, 0.25, SharesSet::By(b % 3)},
+          Ticked{int32_t(b)},
+          TimePassed{},
+          flag ? ServerStarted{} : ServerStarted{parameters, int32_t(b)},
+          CheckpointDamaged{key, a, a, a, a},
+          MachineDrained{a, flag},
+          MachineEvicted{a},
+          Anchored{parameters,
+                   {{a, flag, !flag, a, a, c, c, b, c, a, flag, 0.25, c, b % 2, b % 2 * b,
+                     b % 2 * c, b % 3},
+                    {}},
+                   {{a, c}},
+                   {{a, c, b, a, a, 0, 0, b % 3 == 1, b % 3 * c, b % 3 > 0, b % 3, b % 2 * c}, {}},
+                   {text, "desk"},
+                   std::vector<Anchored::Licensed>(b % 3, {a, b})},
+          PrioritySet{ids, int32_t(b), states},
+          PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
+          BatchReserved{a, a, {a, b, text}, a}};
+      static_assert(std::size(events) == std::variant_size_v<Event>);
+      for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
+    }));
   }
 
   // Events stored before the parameters had `floor` and `cost_cpu`, when what is now called

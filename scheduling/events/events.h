@@ -258,6 +258,7 @@ struct Anchored {
     Micros ahead_until = 0;
     bool placed_ahead = false;
     uint64_t turn = 0;
+    Micros called_back = 0;
   };
   // A job that licences are kept for, and where it would start.
   struct Licensed {
