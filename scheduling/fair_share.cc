@@ -28,6 +28,7 @@ double priority_step(double usage, uint64_t active, double shares) {
 void limit_cost(AttemptEnded& end, Micros decided, uint32_t cores, Micros now) {
   const Micros wall = std::max<Micros>(0, now - decided);
   end.wall = std::clamp<Micros>(end.wall, 0, wall);
+  end.staging = std::clamp<Micros>(end.staging, 0, wall);
   end.cpu = std::clamp<Micros>(end.cpu, 0, wall * cores);
   end.cpu_saved = std::clamp<Micros>(end.cpu_saved, -1, end.cpu);
 }

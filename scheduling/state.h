@@ -94,6 +94,7 @@ struct Pool::State {
     uint64_t memory_peak = 0;
     JobRange alike = {0, 0};      // AttemptEnded::alike
     bool machine_failed = false;  // OrderAnswered::machine_failed, and the job is not at fault
+    Micros staging = 0;           // AttemptEnded::staging
   };
   // `ahead_until`: as of AttemptBook::open.
   void place(Job& job, Machine& machine, Micros ahead_until = 0);

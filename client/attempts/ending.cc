@@ -219,6 +219,8 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   end.started_us = to_utc(facts.started_ns, clock, same_boot);
   end.finished_us = to_utc(facts.ended_ns, clock, same_boot);
   end.wall_ms = std::max<int64_t>(0, facts.wall_us / 1000 - facts.frozen_ms);
+  if (end.started_us > 0 && what.accepted_us > 0)
+    end.staging_ms = std::max<int64_t>(0, end.started_us - what.accepted_us) / 1000;
   end.cpu_us = facts.cpu_user_us + facts.cpu_system_us;
   end.processes_peak = static_cast<uint64_t>(std::max<int64_t>(0, facts.processes_peak));
   end.network_bytes = facts.network_bytes;

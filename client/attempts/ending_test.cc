@@ -28,6 +28,7 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(sentences);
   CPPUNIT_TEST(sentences_of_limits);
   CPPUNIT_TEST(what_was_seen_without_a_shepherd);
+  CPPUNIT_TEST(how_long_it_had_its_slot_before);
   CPPUNIT_TEST(cpu_in_the_checkpoint);
   CPPUNIT_TEST_SUITE_END();
 
@@ -91,6 +92,21 @@ class EndingTest : public CppUnit::TestFixture {
     AttemptExit old = exited(SUBLET_OUTCOME_EXITED, 0);
     old.boot_id = "another boot";  // its times mean nothing in this one
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end_of(old).finished_us);
+  }
+
+  void how_long_it_had_its_slot_before() {
+    const ManualClock clock(1'000'000'000'000, 5'000'000'000);
+    AttemptExit exit = exited(SUBLET_OUTCOME_EXITED, 0);
+    Assignment what;
+    const auto staging = [&] { return end_from_exit(what, exit, {}, clock, "this").staging_ms; };
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, staging());  // not known
+    what.accepted_us = 1'000'000'000'000 - 4'000'000 - 250'000;
+    CPPUNIT_ASSERT_EQUAL(int64_t{250}, staging());
+    what.accepted_us += 1'000'000;  // the clock was set back
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, staging());
+    what.accepted_us -= 1'000'000;
+    exit.facts.started_ns = 0;  // it never was
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, staging());
   }
 
   void sentences() {

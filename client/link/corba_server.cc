@@ -129,6 +129,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_peaks{false};
   std::atomic<bool> keeps_memory_short{false};
   std::atomic<bool> keeps_network{false};
+  std::atomic<bool> keeps_staging{false};
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> keeps_waits{false};
   std::atomic<bool> serves_logins{false};
@@ -198,6 +199,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
                           names(answer->capabilities, "EndReport.disk_peak");
     parts_->keeps_memory_short = names(answer->capabilities, "EndReport.memory_short");
     parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
+    parts_->keeps_staging = names(answer->capabilities, "EndReport.staging");
     parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
     parts_->keeps_waits = names(answer->capabilities, "AttemptStatus.waits");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
@@ -304,7 +306,7 @@ std::vector<AttemptVerdict> CorbaServer::ended(const std::vector<AttemptEnd>& en
     for (size_t i = 0; i < ends.size(); ++i)
       reports[static_cast<CORBA::ULong>(i)] =
           to_idl(ends[i], {parts_->keeps_steps, parts_->keeps_peaks, parts_->keeps_memory_short,
-                           parts_->keeps_network});
+                           parts_->keeps_network, parts_->keeps_staging});
     idl::Verdicts_var answer = parts_->execution->ended(key, reports);
     verdicts = from_idl(answer.in());
   });

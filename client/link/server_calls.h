@@ -148,6 +148,7 @@ struct AttemptEnd {
   int64_t started_us = 0;
   int64_t finished_us = 0;
   int64_t wall_ms = 0;
+  int64_t staging_ms = 0;  // with its slot, before its program was started; 0: not known
   int64_t cpu_us = 0;
   int64_t cpu_saved_us = -1;
   uint64_t memory_peak = 0;

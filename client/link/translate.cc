@@ -218,6 +218,8 @@ idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept) {
   if (kept.memory_short && end.memory_short) add_detail(out.more, "memory_short", "1");
   if (kept.network && end.network_bytes >= 0)
     add_detail(out.more, "network_bytes", std::to_string(end.network_bytes));
+  if (kept.staging && end.staging_ms > 0)
+    add_detail(out.more, "staging", std::to_string(end.staging_ms));
   return out;
 }
 

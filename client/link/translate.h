@@ -44,6 +44,7 @@ struct KeptOfEnds {
   bool peaks = true;  // of processes and disk
   bool memory_short = true;
   bool network = true;
+  bool staging = true;
 };
 idl::EndReport to_idl(const AttemptEnd& end, const KeptOfEnds& kept);
 RunOrder from_idl(const idl::RunOrder& order);

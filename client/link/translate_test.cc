@@ -86,7 +86,8 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   void ends_say_only_what_servers_name() {
     AttemptEnd end;
     end.memory_short = true;
-    KeptOfEnds kept = {.steps = false, .peaks = false, .memory_short = false};
+    end.staging_ms = 7;
+    KeptOfEnds kept = {.steps = false, .peaks = false, .memory_short = false, .staging = false};
     CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(end, kept).more.length());
     kept.memory_short = true;
     const idl::EndReport report = to_idl(end, kept);
@@ -94,6 +95,11 @@ class ClientTranslateTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("memory_short"), std::string(report.more[0].name.in()));
     end.memory_short = false;
     CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(end, kept).more.length());
+    kept.staging = true;
+    const idl::EndReport staged = to_idl(end, kept);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, staged.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("staging"), std::string(staged.more[0].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("7"), std::string(staged.more[0].value.in()));
   }
 
   void what_is_not_known_is_not_told() {

@@ -23,15 +23,21 @@ bool takes_more(const Machine& m) {
 
 bool ended_by_itself(EndReason ended) { return ended == EndReason::kDone || is_failure(ended); }
 
+// It kept its slot for a short time only: what another waits for behind it.
+bool was_short(const Pool::State::End& end, Micros short_run) {
+  const Micros run = std::max<Micros>(end.wall, 0);
+  return ended_by_itself(end.ended) && short_run > 0 && run <= short_run &&
+         end.staging <= short_run - run;
+}
+
 }  // namespace
 
 void Pool::State::note_turn(const Attempt& ended, const End& end) {
   Machine& m = *ended.machine;
   if (end.started) {
     m.ahead.last_end = changes.now();
-    const bool was_short =
-        ended_by_itself(end.ended) && parameters.short_run > 0 && end.wall <= parameters.short_run;
-    m.ahead.short_runs = was_short ? std::min(m.ahead.short_runs + 1, m.ahead.most) : 0;
+    const bool is_short = was_short(end, parameters.short_run);
+    m.ahead.short_runs = is_short ? std::min(m.ahead.short_runs + 1, m.ahead.most) : 0;
   } else if (ended.placed_ahead) {
     m.ahead.short_runs = 0;
   }

@@ -67,6 +67,7 @@ Submitted::Job asking(uint64_t memory, const std::string& resources = "") {
 class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AheadTest);
   CPPUNIT_TEST(behind_short_jobs_only);
+  CPPUNIT_TEST(what_is_fetched_for_long_is_not_short);
   CPPUNIT_TEST(to_whom_announces_it_only);
   CPPUNIT_TEST(each_takes_the_place_of_one_that_ends);
   CPPUNIT_TEST(one_that_begins_before_the_end_is_known);
@@ -114,6 +115,23 @@ class AheadTest : public CppUnit::TestFixture {
     r.run(8, kSecond);
     CPPUNIT_ASSERT(r.ahead().empty());
     CPPUNIT_ASSERT((r.there(false) == Jobs{9}));
+  }
+
+  void what_is_fetched_for_long_is_not_short() {
+    Rig r;
+    r.t.submit("ann", 9);
+    const auto fetched = [&](JobId job, Micros staging) {
+      AttemptEnded end{r.t.key(job), r.curly, EndReason::kDone, "", 0, -1, 2 * kMs, "", true};
+      end.staging = staging;
+      r.t.apply(end);
+    };
+    fetched(1, 49 * kMs);
+    CPPUNIT_ASSERT(r.ahead().empty());
+    fetched(2, 48 * kMs);
+    CPPUNIT_ASSERT(r.ahead() == Jobs{4});
+    fetched(3, std::numeric_limits<Micros>::max());
+    fetched(4, kSecond);
+    CPPUNIT_ASSERT(r.ahead().empty());
   }
 
   void to_whom_announces_it_only() {

@@ -356,9 +356,17 @@ void Pool::State::on(const AttemptEnded& event) {
     record.started = std::max(record.decided, changes.now() - std::max<Micros>(event.wall, 0));
   if (event.ended == EndReason::kRefused && !attempt->placed_ahead)
     machines.pause(*attempt->machine);
-  end_attempt(*attempt,
-              {event.ended, event.reason, event.cpu, event.cpu_saved, event.wall, event.left,
-               event.started || record.started != 0, event.memory_peak, event.alike});
+  End end{event.ended,
+          event.reason,
+          event.cpu,
+          event.cpu_saved,
+          event.wall,
+          event.left,
+          event.started || record.started != 0,
+          event.memory_peak,
+          event.alike};
+  end.staging = event.staging;
+  end_attempt(*attempt, end);
 }
 
 // The only place where attempts end: writes the records, charges the user, frees the

@@ -258,13 +258,14 @@ void fields(A& a, AttemptEnded& e) {
   a.field(e.cpu_saved);
   a.field(e.wall);
   a.field(e.started);
-  const bool has_growth = e.memory_peak > 0 || e.alike.count > 0;
+  const bool has_growth = e.memory_peak > 0 || e.alike.count > 0 || e.staging > 0;
   a.tail(has_growth || !e.left.empty(), [&] { a.field(e.left); });
   a.tail(has_growth, [&] {
     a.field(e.memory_peak);
     a.field(e.alike.first);
     a.field(e.alike.count);
   });
+  a.tail(e.staging > 0, [&] { a.field(e.staging); });
 }
 template <typename A>
 void ids(A& a, std::vector<JobRange>& v) {

@@ -15,6 +15,7 @@ class EventCodecTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(older_parameters_are_read);
   CPPUNIT_TEST(accounts_are_last);
   CPPUNIT_TEST(who_waits_is_last);
+  CPPUNIT_TEST(staging_is_last);
   CPPUNIT_TEST(damage_is_noticed_and_never_fatal);
   CPPUNIT_TEST_SUITE_END();
 
@@ -92,7 +93,7 @@ class EventCodecTest : public CppUnit::TestFixture {
           OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
           AttemptStarted{key, a},
           CheckpointStored{key, a, a, a},
-          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}},
+          AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}, c},
           JobsRemoved{ids, states, text},
           JobsHeld{ids, states, text, text},
           JobsReleased{ids, states},
@@ -267,6 +268,20 @@ class EventCodecTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(std::get<Renewed>(again).attempts.at(1).waits);
     event.attempts.clear();
     CPPUNIT_ASSERT_LESS(before, encode_event(event).size());
+  }
+
+  void staging_is_last() {
+    AttemptEnded event{{1, 2}, 3, EndReason::kDone, ""};
+    event.started = true;
+    const size_t before = encode_event(event).size();
+    event.staging = 7;
+    const std::string bytes = encode_event(event);
+    CPPUNIT_ASSERT_LESS(bytes.size(), before);
+    CPPUNIT_ASSERT_EQUAL(Micros{7},
+                         std::get<AttemptEnded>(decode_event(Event(event).index(), bytes)).staging);
+    const Event older = decode_event(Event(event).index(), bytes.substr(0, bytes.size() - 8));
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, std::get<AttemptEnded>(older).staging);
+    CPPUNIT_ASSERT(std::get<AttemptEnded>(older).started);
   }
 
   void damage_is_noticed_and_never_fatal() {

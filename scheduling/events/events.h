@@ -139,6 +139,7 @@ struct AttemptEnded {
   // It left because its machine's memory ran short: the jobs with its description, itself
   // included, which will need as much. count 0: it did not.
   JobRange alike = {0, 0};
+  Micros staging = 0;  // with its slot, before its program was started; 0: not known
 };
 // Jobs are named by id; the caller has checked the permissions. `only_in`: only those
 // in one of these states; empty: any state. `by`: the user who requested it.

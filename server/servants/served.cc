@@ -32,6 +32,7 @@ constexpr std::string_view kServed[] = {
     "EndReport.memory_short",
     "EndReport.network_bytes",
     "EndReport.processes_peak",
+    "EndReport.staging",
     "EndReport.steps",
     "FilePlace.suspect",
     "InputFile.source",

@@ -51,6 +51,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(states_of_attempts);
   CPPUNIT_TEST(what_an_end_says_of_memory);
+  CPPUNIT_TEST(what_an_end_says_of_staging);
   CPPUNIT_TEST(what_a_report_says_of_speed);
   CPPUNIT_TEST(how_many_orders_are_taken_ahead);
   CPPUNIT_TEST(who_serves_attempts_ahead);
@@ -181,6 +182,18 @@ class ServedTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(from_idl(end).memory_short);
     end.ended = v1::END_DONE;
     CPPUNIT_ASSERT_EQUAL(uint64_t{0}, from_idl(end).event.memory_peak);
+  }
+
+  void what_an_end_says_of_staging() {
+    v1::EndReport end{};
+    end.ended = v1::END_DONE;
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, from_idl(end).event.staging);
+    add_detail(end.more, "staging", "250");
+    CPPUNIT_ASSERT_EQUAL(int64_t{250'000}, from_idl(end).event.staging);
+    set_text(end.more[0].value, std::to_string(INT64_MAX).c_str());
+    CPPUNIT_ASSERT_GREATER(INT64_MAX / 1001, from_idl(end).event.staging);
+    set_text(end.more[0].value, "-1");
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(end); }));
   }
 
   // A workstation may say anything; the end of its attempt counts nevertheless.

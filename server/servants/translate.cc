@@ -436,6 +436,7 @@ ReportedEnd from_idl(const v1::EndReport& r) {
   end.event.cpu = std::max<int64_t>(0, r.cpu_us);
   end.event.cpu_saved = std::min<int64_t>(r.cpu_saved_us, end.event.cpu);
   end.event.wall = std::clamp<int64_t>(r.wall, 0, INT64_MAX / 1000) * 1000;
+  end.event.staging = std::min<int64_t>(number_in(r.more, "staging", 0), INT64_MAX / 1000) * 1000;
   end.event.started = r.started > 0;
   // Of a job that is done it is of no use to the brain.
   if (r.ended != v1::END_DONE) end.event.memory_peak = r.memory_peak;
