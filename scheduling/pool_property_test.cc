@@ -553,6 +553,9 @@ class Failures {
   void expect(const TestPool& t, const Event& event) {
     machine_failed_ = false;
     resumed_ = 0;
+    ahead_.clear();
+    for (const Anchored::AttemptNow& known : t.pool.anchor().attempts)
+      if (known.placed_ahead) ahead_.insert(known.job);
     if (const auto* drained = std::get_if<MachineDrained>(&event); drained && !drained->drained) {
       const auto machine = t.books.machines.find(drained->machine);
       const bool waits = machine != t.books.machines.end() &&
@@ -601,7 +604,9 @@ class Failures {
     const bool ran = attempt.started != 0 && now - attempt.started >= 60 * kSecond;
     switch (attempt.ended) {
       case EndReason::kLost:
-        // Its lease, or its machine's registration, was over; or its machine says so.
+        // Its lease, or its machine's registration, was over: that says nothing if it waited there
+        // for its turn; or its machine says so.
+        if (end == nullptr && attempt.started == 0 && ahead_.contains(attempt.key.job)) return;
         if (end == nullptr || !(end->started || attempt.started != 0)) fail(m, now);
         return;
       case EndReason::kRefused:
@@ -639,6 +644,7 @@ class Failures {
 
   const Micros least_, most_;
   std::map<MachineId, Machine> machines_;
+  std::set<JobId> ahead_;  // whose attempts were placed ahead
   bool machine_failed_ = false;
   MachineId resumed_ = 0;  // by an administrator, after a drain or out of its rest; 0: none
 };

@@ -95,6 +95,7 @@ struct Pool::State {
     JobRange alike = {0, 0};      // AttemptEnded::alike
     bool machine_failed = false;  // OrderAnswered::machine_failed, and the job is not at fault
     Micros staging = 0;           // AttemptEnded::staging
+    bool reported = false;        // by its machine
   };
   // `ahead_until`: as of AttemptBook::open.
   void place(Job& job, Machine& machine, Micros ahead_until = 0);

@@ -81,6 +81,7 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_waited_in_vain_has_lost_nothing);
   CPPUNIT_TEST(nor_who_comes_back_when_the_owner_returns);
   CPPUNIT_TEST(a_refusal_is_held_against_nobody);
+  CPPUNIT_TEST(who_is_lost_unstarted_is_no_failure);
   CPPUNIT_TEST(who_needs_more_is_not_overtaken);
   CPPUNIT_TEST(nothing_that_the_pool_lets_is_held_ahead);
   CPPUNIT_TEST(who_has_to_wait_keeps_nobody_from_it);
@@ -367,6 +368,37 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(r.ahead().empty());
     r.run(3);
     CPPUNIT_ASSERT((r.there(false) == Jobs{4, 5}));  // it is not paused
+  }
+
+  // Its client was killed, and had it in memory only; or its machine is gone, as the one that ran
+  // there shows.
+  void who_is_lost_unstarted_is_no_failure() {
+    for (const bool joins : {true, false}) {
+      Rig r(1, 2);
+      r.t.submit("ann", 6);
+      r.run(1);
+      r.run(2);
+      CPPUNIT_ASSERT((r.there(false) == Jobs{3, 4, 5}));
+      r.t.start(3);
+      if (joins) {
+        r.t.apply(
+            MachineJoined{r.curly, "curly", "linux", "x86_64", 1, 1, 8ull << 30, 100ull << 30});
+        r.t.apply(Renewed{r.curly, true, {{r.t.key(3)}}});
+      } else {
+        r.t.pass(40 * kSecond);
+        r.t.apply(TimePassed());
+      }
+      for (const JobId job : {4, 5})
+        CPPUNIT_ASSERT(r.t.books.attempts.at({job, 1}).ended == EndReason::kLost);
+      CPPUNIT_ASSERT_EQUAL(joins ? 0u : 1u, r.t.books.machines.at(r.curly).failures.count);
+    }
+    // It had a slot, and its shepherd vanished.
+    Rig r(1, 2);
+    r.t.submit("ann", 6);
+    r.run(1);
+    r.run(2);
+    r.t.end(4, EndReason::kLost);
+    CPPUNIT_ASSERT_EQUAL(1u, r.t.books.machines.at(r.curly).failures.count);
   }
 
   // The next one, or none.

@@ -64,6 +64,8 @@ std::optional<bool> is_failure_of_machine(const Attempt& attempt, const Pool::St
     case EndReason::kRefused:
       return end.machine_failed ? std::optional(true) : std::nullopt;
     case EndReason::kLost:
+      // What waited there for a slot was nowhere but in its client's memory.
+      if (attempt.placed_ahead && started == 0 && !end.reported) return std::nullopt;
       return end.started ? std::nullopt : std::optional(true);
     case EndReason::kStart:
     case EndReason::kStaging:
@@ -366,6 +368,7 @@ void Pool::State::on(const AttemptEnded& event) {
           event.memory_peak,
           event.alike};
   end.staging = event.staging;
+  end.reported = true;
   end_attempt(*attempt, end);
 }
 
