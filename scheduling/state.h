@@ -142,6 +142,8 @@ struct Pool::State {
   // What the end says of its machine.
   void judge_machine(const Attempt& attempt, const End& end);
   void return_job(Job& job, const Attempt& attempt, const End& end, const Cost& cost);
+  // Its place came to nothing: its user, and the host in REQUESTING, have their turn again.
+  void give_turn_back(Job& job);
   // Counts a consecutive refusal; from kRefusalsAtOnce on the job backs off. Returns
   // for how long; 0: it does not.
   Micros note_refusal(Job& job);

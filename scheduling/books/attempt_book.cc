@@ -255,6 +255,7 @@ void AttemptBook::schedule(Attempt& attempt) {
 }
 
 void AttemptBook::restart() {
+  ledger_.forget_owed_turns();
   std::set<const Machine*> machines;
   for (auto& [id, attempt] : attempts_) {
     machines.insert(attempt.machine);

@@ -114,7 +114,24 @@ void Ledger::note_forgone(User& user) {
   touched_.add(user);
 }
 
+void Ledger::owe_turn(User& user) {
+  user.turn_owed = true;
+  note_moved(user);
+}
+
+void Ledger::forget_owed_turns() {
+  for (auto& [name, user] : users_)
+    if (std::exchange(user.turn_owed, false)) note_moved(user);
+}
+
+// Without jobs he waits for no turn.
+void Ledger::note_loss(User& user) {
+  if (user.jobs == 0) user.turn_owed = false;
+  perhaps_spare_.push_back(&user);
+}
+
 void Ledger::note_placed(User& user, Micros now) {
+  if (std::exchange(user.turn_owed, false)) note_moved(user);
   UserRecord& record = user.record;
   if (std::exchange(record.has_forgone, false)) touched_.add(user);
   if (throttle_ == 0) return;

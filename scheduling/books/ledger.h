@@ -42,6 +42,9 @@ struct User : Timed {
   uint64_t promised = 0;   // cores of places promised to his jobs, counted by Promises alone
   bool throttled = false;  // gets no place before the deadline
   bool at_limit = false;   // gets none before one of his attempts has ended
+  // The last place that he got came to nothing: an attempt placed ahead that was never started. He
+  // is owed one turn at most, until he gets a place or the server is restarted.
+  bool turn_owed = false;
   bool touched = false;
   bool moved = false;
   // The job queue's: where his jobs wait, where he stands, and the last search that has looked at
@@ -86,6 +89,10 @@ class Ledger {
   void set_limit(uint64_t most);
   // A place was given to the user now: it counts for the throttle, and places may be taken for him.
   void note_placed(User& user, Micros now);
+  // A place that was given to the user came to nothing.
+  void owe_turn(User& user);
+  // Nobody is owed one any more.
+  void forget_owed_turns();
   // A place was taken for the user, who does without it.
   void note_forgone(User& user);
   // Ends the spans that are over.
@@ -148,7 +155,7 @@ class Ledger {
   void update_indices();
 
   // The user lost a job or an attempt, and may not be worth knowing any more.
-  void note_loss(User& user) { perhaps_spare_.push_back(&user); }
+  void note_loss(User& user);
   void emit(Changes& changes);
   // Last in an apply: nobody may hold a user who is not worth knowing.
   void forget_spare();

@@ -79,6 +79,8 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_has_none_is_whatever_the_server_thinks);
   CPPUNIT_TEST(after_a_restart_all_that_may_wait_are_called_back);
   CPPUNIT_TEST(who_waited_in_vain_has_lost_nothing);
+  CPPUNIT_TEST(a_turn_that_came_to_nothing_is_had_again);
+  CPPUNIT_TEST(and_the_circle_goes_on_where_it_was);
   CPPUNIT_TEST(nor_who_comes_back_when_the_owner_returns);
   CPPUNIT_TEST(a_refusal_is_held_against_nobody);
   CPPUNIT_TEST(who_is_lost_unstarted_is_no_failure);
@@ -333,6 +335,54 @@ class AheadTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(priority, job.share_priority);
     r.run(2, kSecond);
     CPPUNIT_ASSERT((r.there(false) == Jobs{3}));  // before the one that was behind it
+  }
+
+  // Four users with four jobs each, of whom the first had one done; and the last that was placed.
+  static JobId take_turns(Rig& r) {
+    for (const char* user : {"ann", "bob", "cid", "dan"}) r.t.submit(user, 4, {}, user);
+    r.run(1);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, r.ahead().size());
+    return r.ahead().front();
+  }
+  void a_turn_that_came_to_nothing_is_had_again() {
+    for (const char* policy : {"round-robin", "umol", "fair-share", "fair-share-1998"}) {
+      Parameters p;
+      p.job_policy = policy;
+      p.turns_by_machine = true;
+      Rig r(1, 3, p);
+      const JobId job = take_turns(r);
+      r.t.end(job, EndReason::kRefused);
+      const MachineId moe = r.join("moe", 1, 0);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(policy, moe, r.t.machine_of(job));
+      // Once.
+      r.join("larry", 1, 0);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(policy, size_t{1}, live_of(r, r.t.record(job).user));
+    }
+  }
+  static size_t live_of(const Rig& r, const std::string& user) {
+    return static_cast<size_t>(
+        std::count_if(r.t.books.attempts.begin(), r.t.books.attempts.end(), [&](const auto& entry) {
+          return entry.second.state != AttemptState::kEnded &&
+                 r.t.record(entry.first.job).user == user;
+        }));
+  }
+
+  void and_the_circle_goes_on_where_it_was() {
+    Parameters p;
+    p.job_policy = "round-robin";
+    Rig r(1, 3, p);
+    const JobId cids = take_turns(r);
+    CPPUNIT_ASSERT_EQUAL(std::string("cid"), r.t.record(cids).user);
+    std::vector<std::string> served;
+    const auto serve = [&] {
+      r.join("m" + std::to_string(served.size()), 1, 0);
+      const auto& start = std::get<StartAttempt>(r.t.last.decisions.at(0));
+      served.push_back(r.t.record(start.key.job).user);
+    };
+    serve();
+    r.t.end(cids, EndReason::kRefused);
+    for (int i = 0; i < 5; ++i) serve();
+    CPPUNIT_ASSERT((served == std::vector<std::string>{"dan", "cid", "ann", "bob", "cid", "dan"}));
   }
 
   void nor_who_comes_back_when_the_owner_returns() {

@@ -26,6 +26,8 @@ Anchored Pool::anchor() const {
   anchor.requesting = requesting();
   for (const auto& [id, job] : s.matcher.licensed())
     anchor.licensed.push_back({id, job->licensed->record.id});
+  for (const auto& [name, user] : s.ledger.users())
+    if (user.turn_owed) anchor.owed.push_back(name);
   return anchor;
 }
 
@@ -50,6 +52,9 @@ void Pool::State::on(const Anchored& event) {
   }
   for (const Anchored::AttemptNow& known : event.attempts)
     if (Attempt* attempt = attempts.find(known.job)) attempts.anchor(*attempt, known);
+  for (const std::string& name : event.owed)
+    if (const auto user = ledger.users().find(name); user != ledger.users().end())
+      ledger.owe_turn(user->second);
   for (const Anchored::Idle& place : event.idle) {
     Machine* m = machines.find(place.machine);
     if (m != nullptr) matcher.idle().update(*m, true, place.since);

@@ -120,7 +120,9 @@ void Pool::State::place(Job& job, Machine& m, Micros ahead_until) {
   matcher.promises().forget(job);
   const AttemptRecord& record = attempts.open(job, m, std::move(why), ahead_until).record;
   jobs.note_begin(job.record.batch);
-  if (policies.job->wants_grants()) ledger.grant(*job.user);
+  // In a circle, a turn that he is owed has been counted already.
+  const bool is_counted = job.user->turn_owed && policies.job->from();
+  if (policies.job->wants_grants() && !is_counted) ledger.grant(*job.user);
   if (policies.job->wants_draws()) ledger.draw(*job.user);
   ledger.note_placed(*job.user, changes.now());
   machines.note_slots(m, false);
@@ -468,7 +470,13 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
                     record.reason;
   jobs.set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
   if (!came_back && !refused) jobs.note_returned(job);
+  if (came_back) give_turn_back(job);
   if (!hold) jobs.enqueue(job);
+}
+
+void Pool::State::give_turn_back(Job& job) {
+  ledger.owe_turn(*job.user);
+  matcher.hosts().return_turn(*job.host);
 }
 
 // Ends an attempt that was not renewed in time; the reason differs if that was because

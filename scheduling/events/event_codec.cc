@@ -451,7 +451,7 @@ void fields(A& a, Anchored& e) {
   });
   const Parameters& p = e.parameters;
   const bool has_called =
-      has_ahead_return(p) ||
+      has_ahead_return(p) || !e.owed.empty() ||
       std::any_of(e.attempts.begin(), e.attempts.end(), [](auto& a) { return a.called_back > 0; });
   const bool has_ahead =
       has_called ||
@@ -485,6 +485,8 @@ void fields(A& a, Anchored& e) {
   a.tail(has_called, [&] {
     a.field(e.parameters.ahead_return);
     for (auto& attempt : e.attempts) a.field(attempt.called_back);
+    a.size(e.owed);
+    for (auto& user : e.owed) a.field(user);
   });
 }
 

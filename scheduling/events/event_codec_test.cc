@@ -111,7 +111,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                    {{a, c}},
                    {{a, c, b, a, a, 0, 0, b % 3 == 1, b % 3 * c, b % 3 > 0, b % 3, b % 2 * c}, {}},
                    {text, "desk"},
-                   std::vector<Anchored::Licensed>(b % 3, {a, b})},
+                   std::vector<Anchored::Licensed>(b % 3, {a, b}),
+                   std::vector<std::string>(b % 2, text)},
           PrioritySet{ids, int32_t(b), states},
           PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
           BatchReserved{a, a, {a, b, text}, a}};

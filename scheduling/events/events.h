@@ -272,6 +272,7 @@ struct Anchored {
   std::vector<AttemptNow> attempts;     // the live ones, ascending
   std::vector<std::string> requesting;  // hosts, head first
   std::vector<Licensed> licensed = {};  // ascending
+  std::vector<std::string> owed = {};   // a turn (User::turn_owed), ascending
 };
 
 // Stored by their index in this list: only append to it.

@@ -48,6 +48,13 @@ void HostQueue::served(Host& host) {
   requesting_.emplace_hint(requesting_.end(), host.turn, &host);
 }
 
+void HostQueue::return_turn(Host& host) {
+  if (host.turn == 0 || requesting_.begin()->second == &host) return;
+  requesting_.erase(host.turn);
+  host.turn = --first_turn_;
+  requesting_.emplace_hint(requesting_.begin(), host.turn, &host);
+}
+
 void HostQueue::requeue(const std::vector<Host*>& order) {
   requesting_.clear();
   for (Host* host : order) {

@@ -38,15 +38,20 @@ class HostQueue {
   void ceased_to_wait(Host& host, uint64_t count);
   // The host was served: moves to the tail if it has more waiting jobs.
   void served(Host& host);
+  // It was served in vain: moves to the head if it has waiting jobs.
+  void return_turn(Host& host);
   const std::map<uint64_t, Host*>& requesting() const { return requesting_; }
   // Reorders REQUESTING.
   void requeue(const std::vector<Host*>& order);
 
  private:
+  static constexpr uint64_t kMiddle = uint64_t{1} << 62;  // turns run out at neither end
+
   std::unordered_map<std::string, Host> hosts_;
   std::map<uint64_t, Host*> requesting_;
   uint32_t last_index_ = 0;
-  uint64_t last_turn_ = 0;
+  uint64_t last_turn_ = kMiddle;
+  uint64_t first_turn_ = kMiddle;
 };
 
 }  // namespace sublet::scheduling

@@ -22,7 +22,7 @@ Rank rank_of(const JobPolicy& policy, const User& user, double order, uint64_t t
   if (policy.by_job()) return {false, {0, order, 0}, turn, id};
   const UserKey key = policy.key(user);
   const std::optional<UserKey> from = policy.from();
-  return {from && !(*from < key), key, 0, user.record.number};
+  return {comes_round(from, key), key, 0, user.record.number};
 }
 
 Rank rank_of(const JobPolicy& policy, const Job& best) {
@@ -252,7 +252,7 @@ std::optional<Job*> JobQueue::best_among_lines(const Machine& machine, const Job
       if ((gave_up = looks == 0)) return false;
       --looks;
       const UserKey& key = line.user->place.key;
-      const Rank rank = {from && !(*from < key), key, 0, line.user->record.number};
+      const Rank rank = {comes_round(from, key), key, 0, line.user->record.number};
       if (best != nullptr && least <= rank) return true;
       // The bound of a line is of several jobs: whether there is one that fits is another question.
       if (line.jobs.first_of(sought.in(line)) == nullptr) return true;

@@ -55,13 +55,16 @@ class UserQueue {
   // A search has looked at all his lines in vain.
   void narrow(User& user);
 
-  // The first user who `is` so among those whose keys are behind `from`, and then among all: `is`
-  // may be asked twice about a user. Null: nobody. May be so: users whose bound `may`.
+  // The first user who `is` so among those before the circle (JobPolicy::from), then among those
+  // whose keys are behind `from`, and then among all: `is` may be asked twice about a user. Null:
+  // nobody. May be so: users whose bound `may`.
   template <typename May, typename Is>
   User* first(const std::optional<UserKey>& from, May may, Is is) const {
     const auto behind = [&](const User& user) { return *from < user.place.key; };
-    if (from)
+    if (from) {
+      if (User* user = first_before_circle(*from, may, is)) return user;
       if (User* user = users_.first_behind(behind, may, is)) return user;
+    }
     return users_.first(may, is);
   }
   // In the same order, once each, until `visit` returns false.
@@ -70,11 +73,25 @@ class UserQueue {
     const auto any = [](const UsersBound&) { return true; };
     const auto behind = [&](const User& user) { return from && *from < user.place.key; };
     const auto is_last = [&](const User& user) { return !visit(user); };
+    if (from && first_before_circle(*from, any, is_last) != nullptr) return;
     if (from && users_.first_behind(behind, any, is_last) != nullptr) return;
-    users_.walk(any, [&](const User& user) { return !behind(user) && visit(user); });
+    users_.walk(any, [&](const User& user) {
+      if (behind(user)) return false;
+      return (from && user.place.key.rank < from->rank) || visit(user);
+    });
   }
 
  private:
+  template <typename May, typename Is>
+  User* first_before_circle(const UserKey& from, May may, Is is) const {
+    User* found = nullptr;
+    users_.walk(may, [&](User& user) {
+      if (user.place.key.rank >= from.rank) return false;
+      if (is(user)) found = &user;
+      return found == nullptr;
+    });
+    return found;
+  }
   void widen(User& user, const UsersBound& bound);
 
   SearchTree<UserTraits> users_;

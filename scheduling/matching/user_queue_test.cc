@@ -108,7 +108,7 @@ class Users {
   const User* first(const std::optional<UserKey>& from, Is is) const {
     const User* best = nullptr;
     const auto rank = [&](const User& user) {
-      return std::tuple(from && !(*from < user.place.key), user.place.key, user.record.number);
+      return std::tuple(comes_round(from, user.place.key), user.place.key, user.record.number);
     };
     for (const auto& [name, user] : users_)
       if (is(user) && (best == nullptr || rank(user) < rank(*best))) best = &user;
@@ -128,16 +128,17 @@ class UserQueueTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE_END();
 
  public:
-  // Those behind a key first; each once.
+  // Those before the circle first, then those behind a key; each once.
   void in_turn() {
     Users users;
     CPPUNIT_ASSERT(users.walked(std::nullopt, 9).empty());
     for (uint32_t i = 0; i < 5; ++i) users.add(9 * i);  // of the number 9 * i + 1, by the key i
     using Numbers = std::vector<uint32_t>;
     CPPUNIT_ASSERT(users.walked(std::nullopt, 9) == (Numbers{1, 10, 19, 28, 37}));
-    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 9) == (Numbers{28, 37, 1, 10, 19}));
-    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 2) == (Numbers{28, 37}));
-    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 3) == (Numbers{28, 37, 1}));
+    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 9) == (Numbers{1, 10, 28, 37, 19}));
+    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 2) == (Numbers{1, 10}));
+    CPPUNIT_ASSERT(users.walked(UserKey{2, 9, 0}, 4) == (Numbers{1, 10, 28, 37}));
+    CPPUNIT_ASSERT(users.walked(UserKey{0, 9, 0}, 9) == (Numbers{10, 19, 28, 37, 1}));
     CPPUNIT_ASSERT(users.walked(UserKey{9, 0, 0}, 2) == (Numbers{1, 10}));
   }
 

@@ -15,7 +15,7 @@ bool FairShare::is_deprived(const User& user) const {
 
 UserKey FairShare::key(const User& user) const {
   return {is_deprived(user) ? 0.0 : 1.0, present_usage(user) / user.record.shares,
-          user.record.last_grant};
+          user.turn_owed ? 0 : user.record.last_grant};
 }
 
 Micros FairShare::charge(const Cost& cost, Micros held) const {

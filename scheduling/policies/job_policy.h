@@ -30,13 +30,14 @@ class JobPolicy {
   // otherwise in the order of their keys.
   virtual bool by_job() const { return false; }
   // It depends on nothing but the user's record and counts, whose changes the ledger notes
-  // (Ledger::moved).
+  // (Ledger::moved). If his last turn came to nothing (User::turn_owed), he is to stand where he
+  // stood before it.
   virtual UserKey key(const User& user) const {
     (void)user;
     return {};
   }
-  // Users whose keys are behind this one are served first, as in a circle. std::nullopt: there is
-  // no circle.
+  // Users whose keys are behind this one are served first, as in a circle; before them those with
+  // keys of smaller ranks. std::nullopt: there is no circle.
   virtual std::optional<UserKey> from() const { return std::nullopt; }
   // The order of a job among those of its user: smaller is earlier. It may not change while
   // the job waits.

@@ -11,7 +11,7 @@ class Umol : public JobPolicy {
  public:
   Umol(const Parameters&, const Ledger&) {}
   UserKey key(const User& user) const override {
-    return {0, static_cast<double>(user.attempts), user.record.last_grant};
+    return {0, static_cast<double>(user.attempts), user.turn_owed ? 0 : user.record.last_grant};
   }
   bool wants_grants() const override { return true; }
   Sentence standing(const User& user, const JobRecord&, Micros) const override {

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 
 namespace sublet::scheduling {
 
@@ -15,6 +16,12 @@ struct UserKey {
   uint64_t turn = 0;
   auto operator<=>(const UserKey&) const = default;
 };
+
+// Whether the key's turn comes only when the circle that begins behind `from` has come round
+// (JobPolicy::from). Keys of smaller ranks stand before the circle.
+inline bool comes_round(const std::optional<UserKey>& from, const UserKey& key) {
+  return from && key.rank >= from->rank && !(*from < key);
+}
 
 }  // namespace sublet::scheduling
 

@@ -44,6 +44,7 @@ Place place_of_new(const User& user, const Pool::State& state, Micros now) {
   with_one_more.waiting = user.waiting + 1;
   with_one_more.attempts = user.attempts;
   with_one_more.held = user.held;
+  with_one_more.turn_owed = user.turn_owed;
   JobRecord job;
   job.id = state.changes.counters().next_job;
   job.submitted = job.share_priority_at = now;
