@@ -17,6 +17,7 @@ from idle import slots
 from owner import kinds
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
+QUEUES = ["200_queued", "with_output", "with_input", "with_checkpoint"]
 CPU = ["cpu_server", "cpu_client", "cpu_monitor", "cpu_all", "cpu_shepherds_and_jobs"]
 # Of each sense for which everything is installed, each kind of job, and the two surroundings.
 EVICTIONS = [hand.NAME for hand in owner.installed(owner.MANY)] + [
@@ -25,8 +26,8 @@ FEW = [hand.NAME for hand in owner.installed(owner.FEW)]
 BESIDE = ["spinners", "memory", "output", "staging", "delivery", "eviction", "removal"]
 SLOTS = ["slot_" + way for way in slots.POSSIBLE]
 METRICS = {
-    "throughput": ["jobs_per_second_200_queued", "limit_afterwards"] +
-                  [cpu + "_200_queued" for cpu in CPU],
+    "throughput": ["limit_afterwards"] + [
+        figure + "_" + queue for figure in ["jobs_per_second"] + CPU for queue in QUEUES],
     "latency": ["submit_to_running_p50", "submit_to_running_p99", "submit_to_answer_p50",
                 "submit_to_answer_p99", "evicted_to_running_p50", "evicted_to_running_p99",
                 "owner_to_running_elsewhere_p50", "owner_to_running_elsewhere_p99",
@@ -74,8 +75,8 @@ OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
 MAY_BE_ZERO = {"saves_missing", *(way + "_kernel" for way in SLOTS),
-               "cpu_all_200_queued",
-               "cpu_shepherds_and_jobs_200_queued", "cpu_monitor_200_queued",
+               *(cpu + "_" + queue for cpu in ("cpu_all", "cpu_shepherds_and_jobs", "cpu_monitor")
+                 for queue in QUEUES),
                *(group + way + part for group in (*EVICTIONS, *FEW)
                  for way in ("_stopped", "_left")
                  for part in ("_p50", "_p99", "_max"))}

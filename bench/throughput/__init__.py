@@ -3,7 +3,8 @@
 The limit is vfork, exec and wait of /bin/true, two at a time. The queue holds 1,000, 10,000
 or 100,000 jobs when the workstation's owner leaves; the figure counts the jobs that leave the
 queue in the next ten seconds, without the first one. The cpu_ figures are the CPU time per
-job, by process."""
+job, by process. Then the same with jobs that leave an output of 1 kB, need an input of 1 kB, or
+save a checkpoint of 1 kB (bench-keep); their limit is that of `true`, too."""
 
 import os
 import shutil
@@ -15,6 +16,8 @@ import harness
 import measure
 
 SLOTS = 2
+# What the batch says of a job besides.
+KINDS = {"output": 'outputs = ["output"]', "input": 'inputs = ["input"]', "checkpoint": ""}
 
 
 def run(report, quick):
@@ -24,7 +27,12 @@ def run(report, quick):
         if shutil.which(name):
             report.add("rival_" + name, rival(spawns // 6), "jobs/s", limit)
     for depth in (200,) if quick else (1_000, 10_000, 100_000):
-        through(report, depth, 0 if quick else 1, limit)
+        through(report, "%d_queued" % depth, depth, lambda pool, caller: caller.ask(
+            "batch", depth, 1000, 2), 0 if quick else 1, limit)
+    for kind in KINDS:
+        depth = 100 if quick else 10_000
+        through(report, "with_" + kind, depth, lambda pool, _: submit(pool, kind, depth),
+                0 if quick else 1, limit)
     after = measure.rate(measure.limits("spawn", spawns, SLOTS))
     report.add("limit_afterwards", after, "jobs/s", limit)
 
@@ -32,7 +40,19 @@ def run(report, quick):
 # -- the system ------------------------------------------------------------------
 
 
-def through(report, depth, warm_seconds, limit):
+def submit(pool, kind, jobs):
+    """A batch of jobs of bench-keep."""
+    program = pool.public(measure.program("keep"))
+    with open(os.path.join(pool.folder, "input"), "wb") as file:
+        file.write(bytes(1000))
+    batch = os.path.join(pool.folder, kind + ".toml")
+    with open(batch, "w") as file:
+        file.write('[[job]]\nprogram = "%s"\narguments = ["%s"]\ncount = %d\n%s\n' %
+                   (program, kind, jobs, KINDS[kind]))
+    pool.submit(batch)
+
+
+def through(report, name, depth, fill, warm_seconds, limit):
     with harness.Pool() as pool:
         pool.start_server()
         client = pool.client("curly", slots=SLOTS)
@@ -40,16 +60,16 @@ def through(report, depth, warm_seconds, limit):
         client.start()
         pool.wait_machines(1, "busy")
         with measure.Caller(pool) as caller:
-            caller.ask("batch", depth, 1000, 2)
+            fill(pool, caller)
             daemons = measure.Daemons(pool, client)
             client.owner("away")
             time.sleep(warm_seconds)
             window = Window(caller, daemons, depth)
             seconds, jobs, cpu = window.watch(10)
             caller.await_done(jobs)
-    report.add("jobs_per_second_%d_queued" % depth, jobs / seconds, "jobs/s", limit)
+    report.add("jobs_per_second_" + name, jobs / seconds, "jobs/s", limit)
     for who, used in cpu.items():
-        report.add("cpu_%s_%d_queued" % (who, depth), 1000 * used / jobs, "ms/job",
+        report.add("cpu_%s_%s" % (who, name), 1000 * used / jobs, "ms/job",
                    1000 * SLOTS / limit if who == "all" else None)
 
 
