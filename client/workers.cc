@@ -31,12 +31,15 @@ void Workers::stop() {
 
 void Workers::post(std::function<void()> task, int64_t delay_ms) {
   int64_t due = delay_ms <= 0 ? 0 : system_clock().boot_ns() + delay_ms * 1'000'000;
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return;
-    tasks_.emplace(due, std::move(task));
+    const auto queued = tasks_.emplace(due, std::move(task));
+    // All threads that have nothing to do wait for the first.
+    wake = due == 0 || queued == tasks_.begin();
   }
-  changed_.notify_one();
+  if (wake) changed_.notify_one();
 }
 
 void Workers::hurry() {

@@ -18,6 +18,7 @@ class WorkersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(WorkersTest);
   CPPUNIT_TEST(everything_posted_runs_once);
   CPPUNIT_TEST(a_delayed_task_waits_for_its_time);
+  CPPUNIT_TEST(one_that_is_due_earlier_does_not_wait);
   CPPUNIT_TEST(hurry_runs_what_waits);
   CPPUNIT_TEST(stop_finishes_what_runs_and_drops_the_rest);
   CPPUNIT_TEST(a_task_that_throws_ends_no_thread);
@@ -60,6 +61,18 @@ class WorkersTest : public CppUnit::TestFixture {
         50);
     CPPUNIT_ASSERT(comes(done.get_future()));
     CPPUNIT_ASSERT(at >= due);
+  }
+
+  void one_that_is_due_earlier_does_not_wait() {
+    Workers workers(2);
+    std::promise<void> later, sooner, now;
+    workers.post([] {}, kNever);
+    workers.post([&] { later.set_value(); }, 40);
+    workers.post([&] { sooner.set_value(); }, 20);
+    workers.post([&] { now.set_value(); });
+    CPPUNIT_ASSERT(comes(now.get_future()));
+    CPPUNIT_ASSERT(comes(sooner.get_future()));
+    CPPUNIT_ASSERT(comes(later.get_future()));
   }
 
   void hurry_runs_what_waits() {

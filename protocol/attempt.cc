@@ -96,8 +96,13 @@ EndCode classify(const ExitFacts& facts) {
   return facts.code == 0 ? kEndDone : kEndExit;
 }
 
-uint32_t AttemptMachine::begin() {
+uint32_t AttemptMachine::begin(bool to_fetch) {
   if (state_ != AttemptState::kAccepted) return 0;
+  if (!to_fetch) {
+    state_ = AttemptState::kStarting;
+    work_ = Work::kStart;
+    return kStart;
+  }
   state_ = AttemptState::kStaging;
   work_ = Work::kStage;
   return kStage;

@@ -123,7 +123,8 @@ class AttemptMachine {
 
   // Each returns a set of AttemptAction. An event that is not valid in the current
   // state changes nothing.
-  uint32_t begin();                             // accepted: start staging
+  // Accepted: start staging, or, if there is nothing to fetch, the shepherd.
+  uint32_t begin(bool to_fetch = true);
   uint32_t restored(const FolderFacts& facts);  // instead of begin, once
   uint32_t staged();
   uint32_t staging_failed(EndCode end);  // kEndStaging, kEndLost

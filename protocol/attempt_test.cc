@@ -214,6 +214,7 @@ class AttemptTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(classification);
   CPPUNIT_TEST(ends_have_names);
   CPPUNIT_TEST(who_stays_goes_on_or_leaves);
+  CPPUNIT_TEST(who_fetches_nothing_starts_at_once);
   CPPUNIT_TEST_SUITE_END();
 
   void every_cell_of_the_table() {
@@ -450,6 +451,20 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("evicted by an administrator"), end_name(kEndAdministrator));
     for (uint32_t unknown : {8, 15, 27})
       CPPUNIT_ASSERT_EQUAL(std::to_string(unknown), end_name(unknown));
+  }
+
+  void who_fetches_nothing_starts_at_once() {
+    AttemptMachine m(0, 0);
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kStart}, m.begin(false));
+    CPPUNIT_ASSERT(m.state() == AttemptState::kStarting);
+    CPPUNIT_ASSERT_EQUAL(0u, m.begin(false));
+    CPPUNIT_ASSERT_EQUAL(0u, m.staged());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kConnect | kTellStarted}, m.shepherd_started());
+    // Told to leave meanwhile, it is urged as soon as it has started.
+    AttemptMachine early(0, 0);
+    early.begin(false);
+    CPPUNIT_ASSERT_EQUAL(0u, early.leave(SUBLET_LEAVE_OWNER));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kConnect | kSendVacate}, early.shepherd_started());
   }
 
   void who_stays_goes_on_or_leaves() {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/attempts/ending.h"
+#include "client/staging/staging.h"
 #include "protocol/lease.h"
 
 namespace sublet::client {
@@ -66,7 +67,7 @@ void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
                               : "");
   if (evicting_ != SUBLET_LEAVE_NONE) return leave(entry, evicting_);
   if (all_leave_ != SUBLET_LEAVE_NONE) return leave(entry, all_leave_);
-  apply(entry, entry.machine.begin());
+  apply(entry, entry.machine.begin(has_to_fetch(what)));
 }
 
 void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
@@ -99,6 +100,7 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
   send_frames(entry, actions, now);
   if (actions & kKillTenant) entry.killing = true;
   drop_tenant_if_ended(entry);
+  if (actions & kRemove) work.over = true;
   if (actions & kStopWork) {
     work.stop = true;
     tasks_->hurry();

@@ -15,6 +15,8 @@ namespace sublet::client {
 namespace {
 
 constexpr size_t kForgottenKept = 4096;
+// Beside two for each slot: as many short jobs end before the next removals.
+constexpr size_t kSpareFolders = 32;
 constexpr int64_t kFirstTroubleMs = 1'000;
 constexpr int64_t kLongestTroubleMs = 60'000;
 constexpr int64_t kMs = 1'000'000;
@@ -43,7 +45,7 @@ OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPre
       presence_(presence),
       accepted_(std::move(accepted)),
       vacate_(std::move(vacate)),
-      spare_folders_(files, settings.state_folder, 2 * settings.facts.slots),
+      spare_folders_(files, settings.state_folder, kSpareFolders + 2 * settings.facts.slots),
       slot_taken_(settings.facts.slots, false) {}
 
 void OrderDesk::set_session(const std::string& key, uint64_t term) {
@@ -359,6 +361,11 @@ void OrderDesk::returned(const AttemptName& name) {
     if (known == known_.end() || !known->second.returning) return;
   }
   forget(name);
+}
+
+bool OrderDesk::has_ahead() const {
+  std::lock_guard lock(mutex_);
+  return !ahead_.empty();
 }
 
 bool OrderDesk::is_returning() const {

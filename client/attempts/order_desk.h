@@ -117,6 +117,8 @@ class OrderDesk {
   void give_back_ahead(const std::string& why);
   // The server knows that this one does not start here, if it was given back. Any thread.
   void returned(const AttemptName& name);
+  // Orders wait for a slot. Any thread.
+  bool has_ahead() const;
   // Some were given back that it does not know of yet. Any thread.
   bool is_returning() const;
   std::vector<std::pair<std::string, std::string>> state();
@@ -144,8 +146,9 @@ class OrderDesk {
     make_room_ = std::move(make_room);
   }
 
-  // slot_freed: called when a slot is free and orders wait for one; it is to have start_ahead()
-  // called soon, by a thread that no owner waits for. To be called before the first order.
+  // slot_freed: called when a slot is free and orders wait for one, by the thread that freed it; it
+  // is to have start_ahead() called soon, by a thread that no owner waits for. To be called before
+  // the first order.
   void on_slot_freed(std::function<void()> slot_freed) { slot_freed_ = std::move(slot_freed); }
   // Starts orders that were taken ahead, as far as slots are free. Waits for the disk.
   void start_ahead();
@@ -185,6 +188,8 @@ class OrderDesk {
   void adopt(const Assignment& assignment, bool holds_slot);
   // Its processes are gone and its folder is closed to the slot's account.
   void release_slot(const AttemptName& name);
+  // The same; true: start_ahead() is left to the caller, because orders wait for a slot.
+  bool free_slot(const AttemptName& name);
   // Takes over the folder of an attempt that is over, for another one. False: it is still there and
   // has to be removed.
   bool reuse_folder(const Assignment& what, const std::string& folder);
@@ -224,8 +229,6 @@ class OrderDesk {
   // The next one that was taken ahead, if a slot is free: with it, or why it does not start.
   std::optional<std::pair<RunOrder, std::string>> take_next();
   void give_back(const Assignment& what, const std::string& why);
-  // Whether an order may start in it.
-  bool free_slot(const AttemptName& name);
   // Writes the assignment to disk. Throws std::exception.
   void keep_promise(RunOrder& order);
   // `returning`: the server took it for accepted.

@@ -48,6 +48,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_cannot_be_passed_on_is_refused);
   CPPUNIT_TEST(slots_and_outbox_are_bounded);
   CPPUNIT_TEST(orders_ahead_wait_for_a_slot);
+  CPPUNIT_TEST(who_frees_a_slot_may_start_the_next_order);
   CPPUNIT_TEST(orders_ahead_come_back_with_the_owner);
   CPPUNIT_TEST(orders_ahead_are_given_back_at_once);
   CPPUNIT_TEST(an_order_ahead_is_told_to_leave);
@@ -357,6 +358,19 @@ class OrderDeskTest : public CppUnit::TestFixture {
     desk_->forget({1, 1});  // its slot is free, too
     CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{4, 1}));
     CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  void who_frees_a_slot_may_start_the_next_order() {
+    fill(1);
+    CPPUNIT_ASSERT(desk_->has_ahead());
+    CPPUNIT_ASSERT(desk_->free_slot({2, 1}));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());
+    desk_->start_ahead();
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, accepted_.size());
+    CPPUNIT_ASSERT(!desk_->has_ahead());
+    CPPUNIT_ASSERT(!desk_->free_slot({2, 1}));  // it has none any more
+    CPPUNIT_ASSERT(!desk_->free_slot({1, 1}));  // no order waits for it
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
   }
 
   void orders_ahead_come_back_with_the_owner() {

@@ -38,6 +38,11 @@ int64_t until_sync_ms() {
   const int64_t now_ms = system_clock().boot_ns() / 1'000'000;
   return 2 * kSyncAfterMs - now_ms % kSyncAfterMs;
 }
+// Removals are done together, because nobody waits for one: each would wake two threads.
+int64_t until_removal_ms() {
+  const int64_t now_ms = system_clock().boot_ns() / 1'000'000;
+  return kSyncAfterMs - now_ms % kSyncAfterMs;
+}
 // What the removal of so much costs nobody notices; a process of its own costs a millisecond.
 constexpr uint64_t kRemovedHere = 200;  // entries
 constexpr uint64_t kRemovedHereBytes = 16 << 20;
@@ -97,13 +102,16 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
                   : step & kRemove     ? threads_.removals
                   : step & kStart      ? threads_.starts
                                        : threads_.workers;
-  post(pool, work, [this, work, step, rest, end, reason = std::move(reason)] {
-    // No other task of this attempt runs or is queued, but a checkpoint beside kLocal.
-    work->retry_ms = 0;
-    run(work, step, end, reason);
-    if ((step & kLocal) != 0 && (rest & kLocal) == 0) events_.cleared(work);
-    if (rest != 0) perform(work, rest, end, reason);
-  });
+  post(
+      pool, work,
+      [this, work, step, rest, end, reason = std::move(reason)] {
+        // No other task of this attempt runs or is queued, but a checkpoint beside kLocal.
+        work->retry_ms = 0;
+        run(work, step, end, reason);
+        if ((step & kLocal) != 0 && (rest & kLocal) == 0) events_.cleared(work);
+        if (rest != 0) perform(work, rest, end, reason);
+      },
+      step & kRemove ? until_removal_ms() : 0);
 }
 
 void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
@@ -179,17 +187,18 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
                          << ": its end could not be written to disk: " << error.what();
   }
   log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
-  seal(work);
+  // An owner may wait for this thread.
+  if (seal(work)) threads_.workers.post([this] { desk_.start_ahead(); });
   make_room(work);
   note_eviction(work);
 }
 
-void AttemptTasks::seal(const WorkPtr& work) {
+bool AttemptTasks::seal(const WorkPtr& work) {
   // The next job in this slot has the same account and must not access this folder.
-  if (chmod(work->folder.c_str(), 0700) != 0 && errno != ENOENT)
-    log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays in use";
-  else
-    desk_.release_slot(work->assignment->name);
+  if (chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT)
+    return desk_.free_slot(work->assignment->name);
+  log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays in use";
+  return false;
 }
 
 void AttemptTasks::do_stage(const WorkPtr& work) {
@@ -258,7 +267,7 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
 
 void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   note_health(work);  // before the slot is free for the next order
-  seal(work);
+  if (seal(work)) desk_.start_ahead();
   const auto sync = [this, work] {
     if (!work->over) outlive_power(files_, *work);
   };
@@ -360,7 +369,6 @@ void AttemptTasks::empty_trash() {
 }
 
 void AttemptTasks::do_remove(const WorkPtr& work) {
-  work->over = true;
   std::string error;
   const bool shepherd_ended = exit_of(*work, files_, &error).has_value();
   if (!shepherd_ended) settings_.cgroups.remove_left_over();

@@ -119,8 +119,9 @@ class AttemptTasks {
   void note_disk_use(AttemptWork& work) const;
   // Here if it is little, else demoted like a job.
   void remove_discarded(const std::string& folder, uint64_t bytes);
-  // Closes the folder to the job's account, then releases the slot.
-  void seal(const WorkPtr& work);
+  // Closes the folder to the job's account, then releases the slot. True: orders wait for one, and
+  // start_ahead() is left to the caller.
+  bool seal(const WorkPtr& work);
   void make_room(const WorkPtr& work);
   void again(Workers& pool, const WorkPtr& work, const std::string& why,
              std::function<void()> task);

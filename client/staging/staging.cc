@@ -136,6 +136,10 @@ int64_t ceil_seconds(int64_t ms) { return ms <= 0 ? 0 : (ms + 999) / 1000; }
 
 }  // namespace
 
+bool has_to_fetch(const Assignment& what) {
+  return !what.job.inputs.empty() || what.checkpoint_generation != 0;
+}
+
 StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache) {
   StagingOutcome outcome;
   try {

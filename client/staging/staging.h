@@ -52,6 +52,8 @@ struct StagingOutcome {
   std::string reason;
 };
 
+// False: stage() would do nothing.
+bool has_to_fetch(const Assignment& what);
 StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache);
 
 // The shepherd's order, with the current lease.
