@@ -274,7 +274,7 @@ class Bench {
     const std::string& session = sessions_[machine].key;
     std::vector<ReportedEnd> ends;
     for (const AttemptKey& key : keys) {
-      books_.machines.started(session, user_, {key});
+      books_.machines.started(session, user_, {{key, 0}});
       ReportedEnd end;
       end.event.key = end.row.key = key;
       end.event.ended = scheduling::EndReason::kDone;

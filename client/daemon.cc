@@ -184,7 +184,8 @@ Daemon::Daemon(const ClientSettings& settings)
           if (of_end && verdict != kVerdictLater) desk_.returned(name);
         });
       },
-      [](AttemptWork& work) { outlive_power(system_files(), work); });
+      [](AttemptWork& work) { outlive_power(system_files(), work); },
+      [this] { return desk_.has_ahead(); });
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
       desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_, network_),

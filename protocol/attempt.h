@@ -114,6 +114,10 @@ struct FolderFacts {
   bool shepherd_alive = false;
 };
 
+// A start is told to the server when the program has run for so long: the end of a shorter one
+// says all.
+inline constexpr int64_t kStartToldAfterMs = 200;
+
 class AttemptMachine {
  public:
   // checkpoint_interval_ms: between two checkpoints handed in while running.

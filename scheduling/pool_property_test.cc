@@ -154,7 +154,7 @@ class Player {
         const AttemptKey key = a_key();
         if (refusing_)
           return OrderAnswered{key, OrderAnswered::Answer::kNotDelivered, "", pick(4) != 0};
-        return AttemptStarted{key, machine_for(key)};
+        return AttemptStarted{key, machine_for(key), static_cast<Micros>(pick(2) * pick(400'000))};
       }
       case 14: {
         const AttemptKey key = a_key();

@@ -58,6 +58,7 @@ class PoolStatesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(job_table);
   CPPUNIT_TEST(retries_are_for_failures_only);
   CPPUNIT_TEST(attempt_table);
+  CPPUNIT_TEST(a_start_may_be_told_later);
   CPPUNIT_TEST(a_suspended_job_goes_on);
   CPPUNIT_TEST(an_end_overtakes_its_start);
   CPPUNIT_TEST(ended_attempts_are_refused);
@@ -271,6 +272,25 @@ class PoolStatesTest : public CppUnit::TestFixture {
         CPPUNIT_ASSERT_MESSAGE(cell,
                                t.books.attempts.at(key).state == row[static_cast<size_t>(event)]);
       }
+    }
+  }
+
+  void a_start_may_be_told_later() {
+    constexpr Micros kMs = 1'000;
+    for (const Micros ran : {0 * kMs, 150 * kMs, 1'000'000 * kMs, -kMs}) {
+      OneJob one;
+      TestPool& t = one.t;
+      one.bring_to(AttemptState::kStaging);
+      const Micros decided = t.pool.attempt(one.job)->decided;
+      t.pass(200 * kMs);
+      t.apply(AttemptStarted{{one.job, 1}, one.machine, ran});
+      const AttemptRecord& record = *t.pool.attempt(one.job);
+      const Micros started = ran <= 0           ? t.now
+                             : ran == 150 * kMs ? t.now - ran
+                                                : decided;  // it cannot have been before
+      CPPUNIT_ASSERT_EQUAL(started, record.started);
+      CPPUNIT_ASSERT_EQUAL(started, record.charged_until);
+      CPPUNIT_ASSERT(t.state(one.job) == JobState::kRunning);
     }
   }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "protocol/attempt.h"
 
 namespace sublet::client {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kMostOutputs = 10'000;
 constexpr size_t kMostBytes = 512 << 10;
 constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kFirstRefusedMs = 1'000;
 constexpr int64_t kLastRefusedMs = 60'000;
 
@@ -30,10 +32,12 @@ size_t bytes_of(const AttemptEnd& end) {
 
 Reporter::Reporter(ServerCalls& server,
                    std::function<void(const AttemptName&, uint32_t, bool)> answered,
-                   std::function<void(AttemptWork&)> waits)
+                   std::function<void(AttemptWork&)> waits, std::function<bool()> has_work)
     : server_(server),
       answered_(std::move(answered)),
       waits_(std::move(waits)),
+      has_work_(std::move(has_work)),
+      starts_due_ns_(kNever),
       thread_([this] { run(); }) {}
 
 Reporter::~Reporter() { stop(); }
@@ -48,19 +52,28 @@ void Reporter::stop() {
 }
 
 void Reporter::tell_started(std::shared_ptr<AttemptWork> work, int64_t at_us) {
+  const int64_t now = system_clock().boot_ns();
+  const int64_t due = now + protocol::kStartToldAfterMs * kMs;
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
-    starts_.push_back({std::move(work), at_us});
+    starts_.push_back({std::move(work), at_us, now, due});
+    starts_due_ns_ = std::min(starts_due_ns_, due);
+    wake = sleeps_beyond(starts_due_ns_);
   }
-  changed_.notify_one();
+  if (wake) changed_.notify_one();
 }
 
 void Reporter::tell_ended(std::shared_ptr<AttemptWork> work) {
+  const bool gathers = !protocol::is_eviction(work->end.end) && has_work_();
+  const int64_t due = gathers ? system_clock().boot_ns() + kGatherNs : 0;
+  bool wake = false;
   {
     std::lock_guard lock(mutex_);
-    ends_.push_back({std::move(work)});
+    ends_.push_back({std::move(work), 0, due});
+    wake = sleeps_beyond(due);
   }
-  changed_.notify_one();
+  if (wake) changed_.notify_one();
 }
 
 void Reporter::tell_refused(std::shared_ptr<const Assignment> assignment,
@@ -83,14 +96,31 @@ void Reporter::hurry() {
 }
 
 int64_t Reporter::next_due() const {
-  if (!starts_.empty()) return 0;
-  int64_t due = std::numeric_limits<int64_t>::max();
+  int64_t due = starts_due_ns_;
   for (const auto& end : ends_) due = std::min(due, end.due_ns);
   return due;
 }
 
+Reporter::Starts Reporter::take_starts(int64_t now) {
+  Starts out;
+  std::erase_if(starts_, [](const Start& start) { return start.work->ended.load(); });
+  if (starts_due_ns_ > now) return out;
+  starts_due_ns_ = kNever;
+  std::erase_if(starts_, [&](const Start& start) {
+    const bool due = start.due_ns <= now;
+    if (due)
+      out.push_back(start);
+    else
+      starts_due_ns_ = std::min(starts_due_ns_, start.due_ns);
+    return due;
+  });
+  return out;
+}
+
 Reporter::Ends Reporter::take_ends(int64_t now) {
   Ends out;
+  // With one that is due all go.
+  if (std::ranges::none_of(ends_, [&](const End& end) { return end.due_ns <= now; })) return out;
   std::deque<End> rest;
   size_t outputs = 0, bytes = 0;
   for (auto& end : ends_) {
@@ -100,7 +130,8 @@ Reporter::Ends Reporter::take_ends(int64_t now) {
         out.empty() ||
         (out.size() < kMostReports && out[0].refused_pause_ms == 0 && end.refused_pause_ms == 0 &&
          outputs + what.outputs.size() <= kMostOutputs && bytes + bytes_of(what) <= kMostBytes);
-    if (end.due_ns > now || !fits) {
+    const bool postponed = end.refused_pause_ms > 0 && end.due_ns > now;
+    if (postponed || !fits) {
       rest.push_back(end);
       continue;
     }
@@ -125,10 +156,12 @@ bool Reporter::wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms) {
     int64_t due = std::max(next_due(), free_ns);
     int64_t now = system_clock().boot_ns();
     if (due <= now) return true;
-    if (due == std::numeric_limits<int64_t>::max())
+    sleeps_until_ns_ = due;
+    if (due == kNever)
       changed_.wait(lock);
     else
       changed_.wait_for(lock, std::chrono::nanoseconds(due - now));
+    sleeps_until_ns_ = 0;
   }
 }
 
@@ -136,14 +169,15 @@ void Reporter::run() {
   int64_t pause_ms = 0;
   std::unique_lock lock(mutex_);
   while (wait(lock, pause_ms)) {
-    Starts starts;
-    starts.swap(starts_);
-    Ends ends = take_ends(system_clock().boot_ns());
+    const int64_t now = system_clock().boot_ns();
+    Starts starts = take_starts(now);
+    Ends ends = take_ends(now);
     lock.unlock();
     bool ok = send_starts(starts) && send_ends(ends);
     for (const auto& end : ends) waits_(*end.work);
     lock.lock();
     starts_.insert(starts_.begin(), starts.begin(), starts.end());
+    for (const Start& start : starts) starts_due_ns_ = std::min(starts_due_ns_, start.due_ns);
     // Refused ends are queued again behind the others.
     auto at = ok ? ends_.end() : ends_.begin();
     ends_.insert(at, ends.begin(), ends.end());
@@ -175,7 +209,9 @@ bool Reporter::send_starts(Starts& starts) {
 
 void Reporter::send_group(const Starts& starts) {
   std::vector<AttemptStart> reports;
-  for (const Start& start : starts) reports.push_back({start.work->assignment->name, start.at_us});
+  const int64_t now = system_clock().boot_ns();
+  for (const Start& start : starts)
+    reports.push_back({start.work->assignment->name, start.at_us, (now - start.since_ns) / kMs});
   for (const auto& verdict : server_.started(reports))
     answered_(verdict.name, verdict.value, false);
 }

@@ -1,6 +1,8 @@
 // Reports starts and ends to the server, in batches, until it answers. Uses its own
 // thread, so that a report never waits for a file transfer, nor a renewal for a
-// report. Unsent ends are on disk in the attempts' folders and survive a restart. A
+// report. A start is told after a while (protocol::kStartToldAfterMs), unless the attempt has ended
+// by then; while orders wait for a slot, an end waits for others, for kGatherNs at most: the
+// machine has work. Unsent ends are on disk in the attempts' folders and survive a restart. A
 // report that the server refuses is repeated alone, after its own back-off, so that
 // it does not hold up the others.
 #ifndef SUBLET_CLIENT_ATTEMPTS_REPORTER_H_
@@ -21,11 +23,14 @@ namespace sublet::client {
 
 class Reporter {
  public:
+  static constexpr int64_t kGatherNs = 4'000'000;
+
   // answered: VERDICT_... for a start or an end. waits: an end could not be reported
-  // now. Both are called on the reporter's thread.
+  // now. Both are called on the reporter's thread. has_work: orders wait for a slot; called on any
+  // thread.
   Reporter(ServerCalls& server,
            std::function<void(const AttemptName&, uint32_t verdict, bool of_end)> answered,
-           std::function<void(AttemptWork&)> waits);
+           std::function<void(AttemptWork&)> waits, std::function<bool()> has_work);
   ~Reporter();
   void stop();
 
@@ -41,7 +46,9 @@ class Reporter {
  private:
   struct Start {
     std::shared_ptr<AttemptWork> work;
-    int64_t at_us;
+    int64_t at_us;     // UTC
+    int64_t since_ns;  // the same, CLOCK_BOOTTIME
+    int64_t due_ns;    // CLOCK_BOOTTIME
   };
   struct End {
     std::shared_ptr<AttemptWork> work;
@@ -52,6 +59,10 @@ class Reporter {
   using Ends = std::vector<End>;
   void run();
   bool wait(std::unique_lock<std::mutex>& lock, int64_t pause_ms);
+  // Whether the thread must be woken for what is due then. With the mutex held.
+  bool sleeps_beyond(int64_t due_ns) const { return due_ns < sleeps_until_ns_; }
+  // Removes the starts to report now from the queue. With the mutex held.
+  Starts take_starts(int64_t now);
   // Removes the ends to report now from the queue. With the mutex held.
   Ends take_ends(int64_t now);
   int64_t next_due() const;
@@ -65,11 +76,15 @@ class Reporter {
   ServerCalls& server_;
   const std::function<void(const AttemptName&, uint32_t, bool)> answered_;
   const std::function<void(AttemptWork&)> waits_;
+  const std::function<bool()> has_work_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
   bool hurry_ = false;
+  int64_t sleeps_until_ns_ = 0;  // 0: the thread is awake
   Starts starts_;
+  // When starts_ is looked at next: one look for all that have come and gone meanwhile.
+  int64_t starts_due_ns_;
   std::deque<End> ends_;
   std::thread thread_;
 };

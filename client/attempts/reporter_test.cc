@@ -7,7 +7,9 @@
 #include <mutex>
 #include <set>
 
+#include "base/clock.h"
 #include "client/testing/memory_server.h"
+#include "protocol/attempt.h"
 
 namespace sublet::client {
 namespace {
@@ -34,7 +36,14 @@ class PickyServer : public MemoryServer {
     return out;
   }
 
+  std::vector<AttemptVerdict> started(const std::vector<AttemptStart>& starts) override {
+    std::lock_guard lock(mutex);
+    started_ones.insert(started_ones.end(), starts.begin(), starts.end());
+    return MemoryServer::started(starts);
+  }
+
   std::mutex mutex;
+  std::vector<AttemptStart> started_ones;
   uint64_t bad = 0;
   bool away = false;
   int reports = 0;
@@ -49,6 +58,8 @@ class ReporterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_bad_report_holds_up_no_other);
   CPPUNIT_TEST(ends_that_wait_are_named);
   CPPUNIT_TEST(a_call_is_bounded_by_what_its_ends_hold);
+  CPPUNIT_TEST(only_a_start_that_lasts_is_told);
+  CPPUNIT_TEST(ends_wait_for_each_other_while_there_is_work);
   CPPUNIT_TEST_SUITE_END();
 
   PickyServer server_;
@@ -92,7 +103,7 @@ class ReporterTest : public CppUnit::TestFixture {
 
   void one_bad_report_holds_up_no_other() {
     server_.bad = 50;
-    Reporter reporter(server_, answered(), waits());
+    Reporter reporter(server_, answered(), waits(), [] { return false; });
     for (uint64_t job = 1; job <= 300; ++job) reporter.tell_ended(work(job));
     CPPUNIT_ASSERT(wait_for(299));
     CPPUNIT_ASSERT(!reported_.contains(50));
@@ -112,7 +123,7 @@ class ReporterTest : public CppUnit::TestFixture {
 
   // Only these need to survive a power failure.
   void ends_that_wait_are_named() {
-    Reporter reporter(server_, answered(), waits());
+    Reporter reporter(server_, answered(), waits(), [] { return false; });
     reporter.tell_ended(work(1));
     CPPUNIT_ASSERT(wait_for(1));
     {
@@ -131,7 +142,7 @@ class ReporterTest : public CppUnit::TestFixture {
   }
 
   void a_call_is_bounded_by_what_its_ends_hold() {
-    Reporter reporter(server_, answered(), waits());
+    Reporter reporter(server_, answered(), waits(), [] { return false; });
     {
       std::lock_guard lock(server_.mutex);  // no call returns before all ends are queued
       for (uint64_t job = 1; job <= 40; ++job) {
@@ -155,6 +166,32 @@ class ReporterTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT(most > 1);
     CPPUNIT_ASSERT(server_.calls.size() < 60);
+  }
+
+  void only_a_start_that_lasts_is_told() {
+    Reporter reporter(server_, answered(), waits(), [] { return false; });
+    const auto first = work(1), second = work(2), third = work(3);
+    reporter.tell_started(first, 11);
+    reporter.tell_started(second, 12);
+    second->ended = true;
+    reporter.tell_ended(second);
+    reporter.tell_started(third, 13);
+    CPPUNIT_ASSERT(wait_for(3));
+    std::lock_guard lock(server_.mutex);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, server_.started_ones.size());
+    for (const AttemptStart& one : server_.started_ones) {
+      CPPUNIT_ASSERT(one.name.job != 2);
+      CPPUNIT_ASSERT_EQUAL(static_cast<int64_t>(10 + one.name.job), one.at_us);
+      CPPUNIT_ASSERT(one.ran_ms >= protocol::kStartToldAfterMs);
+    }
+  }
+
+  void ends_wait_for_each_other_while_there_is_work() {
+    Reporter reporter(server_, answered(), waits(), [] { return true; });
+    const int64_t first = system_clock().boot_ns();
+    for (uint64_t job = 1; job <= 3; ++job) reporter.tell_ended(work(job));
+    CPPUNIT_ASSERT(wait_for(3));
+    CPPUNIT_ASSERT(system_clock().boot_ns() - first >= Reporter::kGatherNs);
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(ReporterTest);

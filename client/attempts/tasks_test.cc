@@ -85,7 +85,8 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     uploads_ = std::make_unique<Workers>(1, 19);
     local_ = std::make_unique<Workers>(1);
     reporter_ = std::make_unique<Reporter>(
-        server_, [](const AttemptName&, uint32_t, bool) {}, [](AttemptWork&) {});
+        server_, [](const AttemptName&, uint32_t, bool) {}, [](AttemptWork&) {},
+        [] { return false; });
     auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
     TaskEvents events;
     events.ended = say("ended");

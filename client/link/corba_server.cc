@@ -130,6 +130,7 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_memory_short{false};
   std::atomic<bool> keeps_network{false};
   std::atomic<bool> keeps_staging{false};
+  std::atomic<bool> keeps_ran{false};   // of starts
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> keeps_waits{false};
   std::atomic<bool> serves_logins{false};
@@ -200,6 +201,7 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->keeps_memory_short = names(answer->capabilities, "EndReport.memory_short");
     parts_->keeps_network = names(answer->capabilities, "EndReport.network_bytes");
     parts_->keeps_staging = names(answer->capabilities, "EndReport.staging");
+    parts_->keeps_ran = names(answer->capabilities, "StartReport.ran_ms");
     parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
     parts_->keeps_waits = names(answer->capabilities, "AttemptStatus.waits");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
@@ -291,7 +293,7 @@ std::vector<AttemptVerdict> CorbaServer::started(const std::vector<AttemptStart>
     idl::StartReports reports;
     reports.length(static_cast<CORBA::ULong>(starts.size()));
     for (size_t i = 0; i < starts.size(); ++i)
-      reports[static_cast<CORBA::ULong>(i)] = to_idl(starts[i]);
+      reports[static_cast<CORBA::ULong>(i)] = to_idl(starts[i], parts_->keeps_ran);
     idl::Verdicts_var answer = parts_->execution->started(key, reports);
     verdicts = from_idl(answer.in());
   });

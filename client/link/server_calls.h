@@ -135,7 +135,8 @@ struct Renewed {
 
 struct AttemptStart {
   AttemptName name;
-  int64_t at_us = 0;
+  int64_t at_us = 0;   // UTC
+  int64_t ran_ms = 0;  // since then
 };
 
 // Like the IDL's EndReport.

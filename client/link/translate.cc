@@ -179,10 +179,11 @@ idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept) {
   return out;
 }
 
-idl::StartReport to_idl(const AttemptStart& start) {
+idl::StartReport to_idl(const AttemptStart& start, bool keeps_ran) {
   idl::StartReport out{};
   out.key = to_idl(start.name);
   out.at = start.at_us;
+  if (keeps_ran) add_detail(out.more, "ran_ms", std::to_string(start.ran_ms));
   return out;
 }
 

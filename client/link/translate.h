@@ -37,7 +37,8 @@ struct KeptOfStatuses {
   bool waits = true;
 };
 idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept);
-idl::StartReport to_idl(const AttemptStart& start);
+// keeps_ran: the server serves StartReport.ran_ms.
+idl::StartReport to_idl(const AttemptStart& start, bool keeps_ran);
 // What the server keeps of an end; it refuses what it does not know.
 struct KeptOfEnds {
   bool steps = true;  // of evictions

@@ -14,6 +14,7 @@ class ClientTranslateTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(requirements_too);
   CPPUNIT_TEST(orders_say_only_what_clients_name);
   CPPUNIT_TEST(attempts_say_only_what_servers_name);
+  CPPUNIT_TEST(starts_say_only_what_servers_name);
   CPPUNIT_TEST(ends_say_only_what_servers_name);
   CPPUNIT_TEST(what_is_not_known_is_not_told);
   CPPUNIT_TEST_SUITE_END();
@@ -81,6 +82,15 @@ class ClientTranslateTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("7"), std::string(status.more[0].value.in()));
     held.disk = 0;  // not known
     CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(held, {}).more.length());
+  }
+
+  void starts_say_only_what_servers_name() {
+    const AttemptStart start = {{7, 1}, 5, 200};
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{0}, to_idl(start, false).more.length());
+    const idl::StartReport report = to_idl(start, true);
+    CPPUNIT_ASSERT_EQUAL(CORBA::ULong{1}, report.more.length());
+    CPPUNIT_ASSERT_EQUAL(std::string("ran_ms"), std::string(report.more[0].name.in()));
+    CPPUNIT_ASSERT_EQUAL(std::string("200"), std::string(report.more[0].value.in()));
   }
 
   void ends_say_only_what_servers_name() {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "protocol/attempt.h"
 #include "protocol/lease.h"
 #include "scheduling/books/job_book.h"
 #include "scheduling/books/machine_book.h"
@@ -107,7 +108,9 @@ void AttemptBook::take_places(Machine& machine) {
     if (places_taken(machine) + promised >= places_of(machine)) return;
     if (!attempt->ahead) continue;
     set_ahead(*attempt, false);
-    if (attempt->record.started == 0) wait_ahead(*attempt, changes_.now() + ahead_wait_);
+    // Its machine says only after a while that it has started.
+    if (attempt->record.started == 0)
+      wait_ahead(*attempt, changes_.now() + ahead_wait_ + protocol::kStartToldAfterMs * 1'000);
   }
 }
 

@@ -184,8 +184,8 @@ void Pool::State::advance(Attempt& attempt, AttemptState state) {
       attempt.job->record.state == JobState::kSuspended)
     move_job(JobState::kRunning);
   if (state == AttemptState::kRunning) {
-    if (!resumes || record.started == 0) record.started = changes.now();
-    record.charged_until = changes.now();
+    if (record.started == 0) record.started = changes.now();
+    record.charged_until = resumes ? changes.now() : record.started;
     move_job(JobState::kRunning);
     if (attempt.job != nullptr) jobs.note_started(*attempt.job);
     attempts.wait_ahead(attempt, 0);
@@ -285,14 +285,21 @@ Verdict Pool::State::renew(const Renewed::Status& status, MachineId machine, boo
   return Verdict::kCounts;
 }
 
+namespace {
+// If its machine says now that it has run, or ran, for so long.
+Micros when_started(const AttemptRecord& record, Micros ran, Micros now) {
+  return std::max(record.decided, now - std::max<Micros>(ran, 0));
+}
+}  // namespace
+
 void Pool::State::on(const AttemptStarted& event) {
   Attempt* attempt = attempts.present(event.key, event.machine);
   changes.answer().accepted = attempt != nullptr;
   const Verdict verdict = attempt != nullptr ? Verdict::kCounts : Verdict::kSuperseded;
   changes.answer().verdicts.emplace_back(event.key, verdict);
   if (attempt == nullptr) return;
-  if (attempt->record.started == 0) {
-    attempt->record.started = changes.now();  // even if it is leaving by now
+  if (attempt->record.started == 0) {  // even if it is leaving by now
+    attempt->record.started = when_started(attempt->record, event.ran, changes.now());
     attempts.wait_ahead(*attempt, 0);
     attempts.touch(*attempt);
   }
@@ -357,7 +364,7 @@ void Pool::State::on(const AttemptEnded& event) {
   // A short one's end may overtake the report of its start.
   AttemptRecord& record = attempt->record;
   if (event.started && record.started == 0)
-    record.started = std::max(record.decided, changes.now() - std::max<Micros>(event.wall, 0));
+    record.started = when_started(record, event.wall, changes.now());
   if (event.ended == EndReason::kRefused && !attempt->placed_ahead)
     machines.pause(*attempt->machine);
   End end{event.ended,

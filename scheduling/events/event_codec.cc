@@ -240,6 +240,7 @@ template <typename A>
 void fields(A& a, AttemptStarted& e) {
   fields(a, e.key);
   a.field(e.machine);
+  a.tail(e.ran != 0, [&] { a.field(e.ran); });
 }
 template <typename A>
 void fields(A& a, CheckpointStored& e) {

@@ -91,7 +91,7 @@ class EventCodecTest : public CppUnit::TestFixture {
                   MachineReported{a, flag, a, a, 0, b % 2 ? 1.5 : 0, b % 3 == 0, b % 5},
                   b % 3 > 0},
           OrderAnswered{key, OrderAnswered::Answer::kUnknown, text, flag},
-          AttemptStarted{key, a},
+          AttemptStarted{key, a, b % 2 * c},
           CheckpointStored{key, a, a, a},
           AttemptEnded{key, a, EndReason::kOwner, text, c, c, c, text, flag, a, {a, b}, c},
           JobsRemoved{ids, states, text},

@@ -118,6 +118,7 @@ struct OrderAnswered {
 struct AttemptStarted {
   AttemptKey key;
   MachineId machine = 0;  // the reporting machine
+  Micros ran = 0;         // for how long it had been running
 };
 struct CheckpointStored {
   AttemptKey key;

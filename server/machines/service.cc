@@ -229,13 +229,13 @@ void MachineService::end(const SessionInfo& info) {
 }
 
 Verdicts MachineService::started(const std::string& session, const Caller& caller,
-                                 const std::vector<AttemptKey>& keys) {
+                                 const std::vector<ReportedStart>& starts) {
   const SessionInfo info = sessions_.find(session, caller);
   Verdicts verdicts;
   pipeline_.perform([&](Turn& turn) {
     verdicts.clear();
-    for (const AttemptKey& key : keys) {
-      const auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine}).answer;
+    for (const auto& [key, ran] : starts) {
+      const auto answer = turn.apply(scheduling::AttemptStarted{key, info.machine, ran}).answer;
       verdicts.emplace_back(
           key, answer.verdicts.empty() ? Verdict::kSuperseded : answer.verdicts.front().second);
     }

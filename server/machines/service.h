@@ -49,6 +49,11 @@ struct ReportedAttempt {
   LiveStatus status;
 };
 
+struct ReportedStart {
+  scheduling::AttemptKey key;
+  Micros ran = 0;  // for how long, when its machine said so
+};
+
 struct ReportedEnd {
   scheduling::AttemptEnded event;
   EndRow row;
@@ -83,7 +88,7 @@ class MachineService {
 
   // One verdict for each, in one commit.
   Verdicts started(const std::string& session, const Caller& caller,
-                   const std::vector<scheduling::AttemptKey>& keys);
+                   const std::vector<ReportedStart>& starts);
   Renewal renew(const std::string& session, const Caller& caller, const ReportedState& state,
                 const std::vector<ReportedAttempt>& attempts);
   Verdicts ended(const std::string& session, const Caller& caller,

@@ -145,10 +145,10 @@ class ExecutionServerServant : public POA_Sublet::v1::ExecutionServer {
   v1::Verdicts* started(const v1::SessionKey& session, const v1::StartReports& reports) override {
     return guard_call([&] {
       check_count(reports.length());
-      std::vector<scheduling::AttemptKey> keys;
-      for (CORBA::ULong i = 0; i < reports.length(); ++i) keys.push_back(from_idl(reports[i]));
+      std::vector<ReportedStart> starts;
+      for (CORBA::ULong i = 0; i < reports.length(); ++i) starts.push_back(from_idl(reports[i]));
       v1::Verdicts_var out = new v1::Verdicts;
-      to_idl(s_.machines.started(from_octets(session), s_.access.caller(), keys), out.inout());
+      to_idl(s_.machines.started(from_octets(session), s_.access.caller(), starts), out.inout());
       return out._retn();
     });
   }

@@ -55,6 +55,7 @@ constexpr std::string_view kServed[] = {
     "MachineReport.logins_here",
     "MachineReport.speed",
     "ReportQuery.steps",
+    "StartReport.ran_ms",
 };
 
 bool is_served(const std::string& name) {

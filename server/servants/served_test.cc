@@ -50,6 +50,7 @@ class ServedTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unknown_names);
   CPPUNIT_TEST(reserved_fields);
   CPPUNIT_TEST(states_of_attempts);
+  CPPUNIT_TEST(what_a_start_says);
   CPPUNIT_TEST(what_an_end_says_of_memory);
   CPPUNIT_TEST(what_an_end_says_of_staging);
   CPPUNIT_TEST(what_a_report_says_of_speed);
@@ -170,6 +171,17 @@ class ServedTest : public CppUnit::TestFixture {
     }
     set_text(report.more[0].value, "0");
     CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(report); }));
+  }
+
+  void what_a_start_says() {
+    v1::StartReport start{};
+    CPPUNIT_ASSERT_EQUAL(Micros{0}, from_idl(start).ran);
+    add_detail(start.more, "ran_ms", "250");
+    CPPUNIT_ASSERT_EQUAL(Micros{250'000}, from_idl(start).ran);
+    set_text(start.more[0].value, "9223372036854775807");
+    CPPUNIT_ASSERT(from_idl(start).ran > 0);
+    set_text(start.more[0].value, "-1");
+    CPPUNIT_ASSERT_EQUAL(std::string("field.invalid"), testing::code([&] { from_idl(start); }));
   }
 
   void what_an_end_says_of_memory() {

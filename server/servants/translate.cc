@@ -417,9 +417,10 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   return attempt;
 }
 
-AttemptKey from_idl(const v1::StartReport& r) {
+ReportedStart from_idl(const v1::StartReport& r) {
   require_served("StartReport", r.more);
-  return key(r.key);
+  const int64_t ran_ms = number_in(r.more, "ran_ms", 0);
+  return {key(r.key), std::min(ran_ms, INT64_MAX / 1000) * 1000};
 }
 
 ReportedEnd from_idl(const v1::EndReport& r) {

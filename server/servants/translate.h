@@ -40,7 +40,7 @@ ReportedState from_idl(const Sublet::v1::MachineReport& r);
 std::optional<LoginsReport> logins_of(const Sublet::v1::MachineReport& r);
 void to_idl(const LoginsAnswer& logins, Sublet::v1::Details& more);
 ReportedAttempt from_idl(const Sublet::v1::AttemptStatus& s);
-scheduling::AttemptKey from_idl(const Sublet::v1::StartReport& r);
+ReportedStart from_idl(const Sublet::v1::StartReport& r);
 ReportedEnd from_idl(const Sublet::v1::EndReport& r);
 void to_idl(const Verdicts& verdicts, Sublet::v1::Verdicts& out);
 void to_idl(const scheduling::MachineView& view, const std::optional<ReportedState>& state,

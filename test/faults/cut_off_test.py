@@ -73,9 +73,8 @@ class CutOff(unittest.TestCase):
             harness.wait_for(lambda: not curly.attempts(), "the old attempt to be given up\n" +
                              pool.all_logs())
             self.check_never_both(2)
-            details = pool.job(job)
-            self.assertEqual(details["machine"], "moe")
-            self.assertEqual(details["state"], "running")
+            pool.wait_state(job, "running")
+            self.assertEqual(pool.job(job)["machine"], "moe")
             pool.sublet("rm", job)
 
 

@@ -181,7 +181,7 @@ class Logs(unittest.TestCase):
             follower.process.send_signal(signal.SIGINT)
             self.assertEqual(follower.wait(), 130)
             self.assertEqual(follower.read(1), "attempt 1 on curly\n")
-            self.assertEqual(pool.job_state(job), "running")
+            pool.wait_state(job, "running")
 
     def test_machine_that_does_not_answer(self):
         with harness.Pool(["server.call_timeout=500 ms"]) as pool:

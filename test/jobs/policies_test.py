@@ -328,7 +328,7 @@ class Accounts(unittest.TestCase):
             pool.start_server(sets + ["scheduling.accounts=desk=%s, other=nobody" % ME])
             pool.wait_state(nobodys, "running")
             self.assertIn("first in the queue: @other, ", pool.run("why", nobodys)[1])
-            self.assertEqual(pool.job_state(job), "running")
+            pool.wait_state(job, "running")
             active = {s["user"]: s["active"] for s in pool.sublet("report")["standings"]}
             self.assertEqual(active, {"@desk": 1, "@lab": 0, "@other": 1})
             with open(gate, "w"):

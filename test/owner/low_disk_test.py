@@ -86,7 +86,7 @@ class LowDisk(unittest.TestCase):
         self.assertEqual(first["ended_code"], 20, first)
         self.assertIn("disk was nearly full", first["reason"])
         self.assertEqual(self.last(quiet)["number"], 1)
-        self.assertEqual(pool.job_state(quiet), "running")
+        pool.wait_state(quiet, "running")
         harness.wait_for(lambda: free(self.client.state) > 80 * MIB,
                          "room on the disk\n" + pool.all_logs())
         # It would fill the disk again.
