@@ -1,4 +1,7 @@
-// Run by the build: prints the source file that defines kCallFilter of call_filter.cc.
+// make_call_filter NAME [plain]: run by the build, prints the source file that defines NAME of
+// call_filter.cc. The kernel runs a new filter once for each number of a call, to find out what it
+// always permits; for every job. So it is a tree of numbers; a plain one compares one by one, and
+// is there for a test.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -104,33 +107,42 @@ void add_other_architectures() {
   failed |= error != 0;
 }
 
-bool print() {
+bool make_tree() {
+  constexpr uint32_t kTree = 2;
+  return seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, kTree) == 0;
+}
+
+bool print(const char* name) {
   const int file = memfd_create("filter", MFD_CLOEXEC);
   if (file < 0 || seccomp_export_bpf(filter, file) != 0 || lseek(file, 0, SEEK_SET) != 0)
     return false;
   sock_filter row;
   ssize_t size;
-  puts(
+  printf(
       "// Made by make_call_filter.\n#include <linux/filter.h>\n"
       "namespace sublet::shepherd {\n"
-      "extern const sock_filter kCallFilter[];\nextern const unsigned short kCallFilterRows;\n"
-      "const sock_filter kCallFilter[] = {");
+      "extern const sock_filter %s[];\nextern const unsigned short %sRows;\n"
+      "const sock_filter %s[] = {\n",
+      name, name, name);
   while ((size = read(file, &row, sizeof row)) == static_cast<ssize_t>(sizeof row))
     printf("{%u, %u, %u, %uu},\n", row.code, row.jt, row.jf, row.k);
-  puts("};\nconst unsigned short kCallFilterRows = sizeof kCallFilter / sizeof *kCallFilter;\n}");
+  printf("};\nconst unsigned short %sRows = sizeof %s / sizeof *%s;\n}\n", name, name, name);
   return size == 0 && fflush(stdout) == 0;
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool plain = argc == 3 && strcmp(argv[2], "plain") == 0;
+  if (argc != 2 && !plain) return 64;
   filter = seccomp_init(SCMP_ACT_ALLOW);
   if (filter == nullptr) return 1;
   // Calls by numbers of a kind that is not known here, such as x32.
   failed |= seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) != 0;
   add_other_architectures();
   refuse_all();
-  if (!failed && print()) return 0;
+  failed |= !plain && !make_tree();
+  if (!failed && print(argv[1])) return 0;
   fprintf(stderr, "make_call_filter: the filter cannot be made\n");
   return 1;
 }
