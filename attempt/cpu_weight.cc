@@ -74,6 +74,7 @@ bool autogroups_count(const char* proc, const char* unified) noexcept {
 }
 
 CpuWeight::~CpuWeight() {
+  if (!owns_) return;
   if (idle_ >= 0) close(idle_);
   if (weight_ >= 0) close(weight_);
 }
@@ -85,18 +86,23 @@ bool CpuWeight::open(const char* cgroup_cpu) noexcept {
   }
   int folder = ::open(cgroup_cpu, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return false;
-  idle_ = openat(folder, "cpu.idle", O_WRONLY | O_CLOEXEC);
+  WeightFiles files;
+  files.idle = openat(folder, "cpu.idle", O_WRONLY | O_CLOEXEC);
   int error = errno;
-  heavy_ = kHeavyWeight;
-  normal_ = kNormalWeight;
-  weight_ = openat(folder, "cpu.weight", O_WRONLY | O_CLOEXEC);
-  if (weight_ < 0) {
-    heavy_ = kHeavyShares;
-    normal_ = kNormalShares;
-    weight_ = openat(folder, "cpu.shares", O_WRONLY | O_CLOEXEC);
-  }
+  files.weight = openat(folder, "cpu.weight", O_WRONLY | O_CLOEXEC);
+  if (files.weight < 0) files.shares = openat(folder, "cpu.shares", O_WRONLY | O_CLOEXEC);
   close(folder);
+  owns_ = true;
   errno = error;
+  return use(files);
+}
+
+bool CpuWeight::use(const WeightFiles& files) noexcept {
+  const bool older = files.weight < 0;
+  idle_ = files.idle;
+  weight_ = older ? files.shares : files.weight;
+  heavy_ = older ? kHeavyShares : kHeavyWeight;
+  normal_ = older ? kNormalShares : kNormalWeight;
   return idle_ >= 0;
 }
 

@@ -16,6 +16,13 @@ namespace sublet {
 // off. The arguments are the places of proc and of cgroup v2.
 bool autogroups_count(const char* proc = "/proc", const char* unified = "/sys/fs/cgroup") noexcept;
 
+// Descriptors of a cgroup's files; -1: there is none.
+struct WeightFiles {
+  int idle = -1;    // cpu.idle
+  int weight = -1;  // cpu.weight of cgroup v2
+  int shares = -1;  // or cpu.shares
+};
+
 class CpuWeight {
  public:
   CpuWeight() = default;
@@ -26,6 +33,8 @@ class CpuWeight {
   // `cgroup_cpu`: the attempt's own folder with cpu.idle, or "": none. False with errno if
   // that cannot be written.
   bool open(const char* cgroup_cpu) noexcept;
+  // The same with descriptors that the caller closes later. False: cpu.idle is missing.
+  bool use(const WeightFiles& files) noexcept;
   bool by_cgroup() const noexcept { return idle_ >= 0; }
   // Each session has a weight of its own, and the kernel may refuse to change it for now.
   bool by_sessions() const noexcept { return autogroups_; }
@@ -47,8 +56,9 @@ class CpuWeight {
   void set_weight(const char* weight) const noexcept;
 
   bool autogroups_ = false;
-  int idle_ = -1;    // cpu.idle
-  int weight_ = -1;  // cpu.weight of cgroup v2, or cpu.shares; -1: none
+  bool owns_ = false;  // the descriptors
+  int idle_ = -1;      // cpu.idle
+  int weight_ = -1;    // cpu.weight of cgroup v2, or cpu.shares; -1: none
   const char* heavy_ = "";
   const char* normal_ = "";
 };

@@ -36,14 +36,6 @@ constexpr long kHelperUids = 0xe0000000;
 constexpr int kHelperLooks = 200;
 constexpr long kHelperLookNs = 100'000;
 
-int open_in(const char* folder, const char* file, int flags) {
-  int at = ::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (at < 0) return -1;
-  int fd = openat(at, file, flags | O_CLOEXEC);
-  close(at);
-  return fd;
-}
-
 // pwrite, so that the descriptor can be reused. Files in /proc itself do not support
 // pwrite; there a new descriptor is written once.
 bool write_word(int fd, const char* word) {
@@ -90,23 +82,36 @@ bool send(pid_t pid, int signal) {
 }  // namespace
 
 AttemptProcesses::~AttemptProcesses() {
-  for (int fd : {proc_, kill_, freeze_, events_, members_, usage_})
+  if (!owns_) return;
+  for (int fd : {proc_, files_.kill, files_.freeze, files_.events, files_.members, files_.usage})
     if (fd >= 0) close(fd);
 }
 
 bool AttemptProcesses::open(const char* cgroup_unified) {
+  const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0) return false;
+  AttemptFiles files;
+  const int folder =
+      *cgroup_unified ? ::open(cgroup_unified, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (folder >= 0) {
+    files = {openat(folder, "cgroup.kill", O_WRONLY | O_CLOEXEC),
+             openat(folder, "cgroup.freeze", O_WRONLY | O_CLOEXEC),
+             openat(folder, "cgroup.events", O_RDONLY | O_CLOEXEC),
+             openat(folder, "cgroup.procs", O_RDONLY | O_CLOEXEC),
+             openat(folder, "cpu.stat", O_RDONLY | O_CLOEXEC)};
+    close(folder);
+  }
+  use(proc, files);
+  owns_ = true;
+  return true;
+}
+
+void AttemptProcesses::use(int proc, const AttemptFiles& files) {
   reaped_before_ns_ = reaped_ns();
-  proc_ = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (proc_ < 0) return false;
-  if (!*cgroup_unified) return true;
-  kill_ = open_in(cgroup_unified, "cgroup.kill", O_WRONLY);
-  freeze_ = open_in(cgroup_unified, "cgroup.freeze", O_WRONLY);
-  events_ = open_in(cgroup_unified, "cgroup.events", O_RDONLY);
-  members_ = open_in(cgroup_unified, "cgroup.procs", O_RDONLY);
-  usage_ = open_in(cgroup_unified, "cpu.stat", O_RDONLY);
+  proc_ = proc;
+  files_ = files;
   const int64_t used = cgroup_used_us();
   used_before_us_ = used > 0 ? used : 0;
-  return true;
 }
 
 int AttemptProcesses::read_file(const char* name, const char* file, char* to, int size) noexcept {
@@ -192,14 +197,14 @@ bool AttemptProcesses::visit_one(const char* name, Visitor visitor, void* contex
   if (!read_stat(name, &found) || found.dead) return true;
   if (found.pid == identity_.shepherd || found.pid == getpid()) return true;
   if (identity_.init > 0 && found.pid == identity_.init) return true;
-  return !(members_ >= 0 || belongs(name, found)) || visitor(*this, found, context);
+  return !(files_.members >= 0 || belongs(name, found)) || visitor(*this, found, context);
 }
 
 bool AttemptProcesses::visit_members(Visitor visitor, void* context) noexcept {
-  if (lseek(members_, 0, SEEK_SET) != 0) return true;
+  if (lseek(files_.members, 0, SEEK_SET) != 0) return true;
   int64_t pid = 0;  // a number may span two reads
   for (;;) {
-    const ssize_t size = read(members_, entries_, sizeof entries_);
+    const ssize_t size = read(files_.members, entries_, sizeof entries_);
     if (size <= 0) return true;
     for (ssize_t at = 0; at < size; ++at) {
       if (entries_[at] != '\n') {
@@ -213,7 +218,7 @@ bool AttemptProcesses::visit_members(Visitor visitor, void* context) noexcept {
 }
 
 bool AttemptProcesses::visit(Visitor visitor, void* context) noexcept {
-  if (members_ >= 0) return visit_members(visitor, context);
+  if (files_.members >= 0) return visit_members(visitor, context);
   if (lseek(proc_, 0, SEEK_SET) != 0) return true;
   for (;;) {
     long size = syscall(SYS_getdents64, proc_, entries_, sizeof entries_);
@@ -237,7 +242,7 @@ void AttemptProcesses::signal_found(int signal) noexcept {
         Digits name(found.pid);
         Found again;
         if (self.read_stat(name.text, &again) &&
-            (self.members_ >= 0 || self.belongs(name.text, again)))
+            (self.files_.members >= 0 || self.belongs(name.text, again)))
           syscall(SYS_pidfd_send_signal, pidfd, *static_cast<int*>(context), nullptr, 0);
         close(pidfd);
         return true;
@@ -280,26 +285,26 @@ void AttemptProcesses::signal_all(int signal, int rounds) noexcept {
 }
 
 void AttemptProcesses::freeze() noexcept {
-  if (!write_word(freeze_, "1")) signal_all(SIGSTOP, 3);
+  if (!write_word(files_.freeze, "1")) signal_all(SIGSTOP, 3);
 }
 
 void AttemptProcesses::thaw() noexcept {
-  if (!write_word(freeze_, "0")) signal_all(SIGCONT, 1);
+  if (!write_word(files_.freeze, "0")) signal_all(SIGCONT, 1);
 }
 
 void AttemptProcesses::kill() noexcept {
-  if (!write_word(kill_, "1")) signal_all(SIGKILL, 1);
+  if (!write_word(files_.kill, "1")) signal_all(SIGKILL, 1);
 }
 
 bool AttemptProcesses::gone() noexcept {
-  if (events_ >= 0) {
-    ssize_t count = pread(events_, text_, sizeof text_ - 1, 0);
+  if (files_.events >= 0) {
+    ssize_t count = pread(files_.events, text_, sizeof text_ - 1, 0);
     text_[count > 0 ? count : 0] = 0;
     // A removed folder contains no processes.
     if (count < 0 && errno == ENODEV) return true;
     if (number_after(text_, "populated ") == 0) return true;
     // Who has ended but has not left its core yet populates it, and is no member.
-    return members_ >= 0 && pread(members_, text_, 1, 0) == 0;
+    return files_.members >= 0 && pread(files_.members, text_, 1, 0) == 0;
   }
   return visit([](AttemptProcesses&, const Found&, void*) { return false; }, nullptr);
 }
@@ -329,7 +334,7 @@ void AttemptProcesses::look_for_new() noexcept {
 
 // -1: there is none, or it does not count that.
 int64_t AttemptProcesses::cgroup_used_us() noexcept {
-  const ssize_t count = usage_ < 0 ? -1 : pread(usage_, text_, sizeof text_ - 1, 0);
+  const ssize_t count = files_.usage < 0 ? -1 : pread(files_.usage, text_, sizeof text_ - 1, 0);
   text_[count > 0 ? count : 0] = 0;
   return number_after(text_, "usage_usec ");
 }

@@ -27,6 +27,15 @@ struct AttemptIdentity {
   const char* status_path = nullptr;  // value of SUBLET_STATUS, not copied; null: not used
 };
 
+// Descriptors of files of an attempt's v2 folder; -1: there is none.
+struct AttemptFiles {
+  int kill = -1;     // cgroup.kill
+  int freeze = -1;   // cgroup.freeze
+  int events = -1;   // cgroup.events
+  int members = -1;  // cgroup.procs
+  int usage = -1;    // cpu.stat
+};
+
 struct AttemptUse {
   int64_t memory_bytes = 0;  // resident; pages that several processes share count for each
   int64_t threads = 0;       // of all processes
@@ -42,6 +51,8 @@ class AttemptProcesses {
   // False if /proc cannot be opened; errno is set. `cgroup_unified` is the attempt's own
   // v2 folder, or "" if it has none.
   bool open(const char* cgroup_unified);
+  // The same with descriptors of /proc and of these files, which the caller closes later.
+  void use(int proc, const AttemptFiles& files);
   void set(const AttemptIdentity& identity) { identity_ = identity; }
 
   void freeze() noexcept;
@@ -51,10 +62,10 @@ class AttemptProcesses {
   void kill() noexcept;
   // Zombies count as gone: they use no memory and no CPU.
   bool gone() noexcept;
-  // CPU time since open() of all processes, including dead ones: exact with a cgroup, else a lower
-  // bound. Never decreases.
+  // CPU time since open() or use() of all processes, including dead ones: exact with a cgroup, else
+  // a lower bound. Never decreases.
   int64_t cpu_ns() noexcept;
-  // That of the cgroup until open(), of earlier attempts. 0: there is no cgroup.
+  // That of the cgroup until then, of earlier attempts. 0: there is no cgroup.
   int64_t cpu_before_us() const noexcept { return used_before_us_; }
   // As of the last call of these; does not look.
   int64_t seen_cpu_ns() const noexcept { return cpu_.more_than({}); }
@@ -136,18 +147,15 @@ class AttemptProcesses {
 
   AttemptIdentity identity_;
   int proc_ = -1;
-  int kill_ = -1;     // cgroup.kill
-  int freeze_ = -1;   // cgroup.freeze
-  int events_ = -1;   // cgroup.events
-  int members_ = -1;  // cgroup.procs
-  int usage_ = -1;    // cpu.stat
+  AttemptFiles files_;
+  bool owns_ = false;  // these descriptors
   // State of cpu_ns() without a cgroup, as of its last full scan.
   Known known_[kKnown];
   int known_count_ = 0;
   unsigned known_age_ = 0;
   int64_t waited_ns_ = 0;  // of children that the known processes have waited for
   int64_t used_before_us_ = 0;
-  int64_t reaped_before_ns_ = 0;  // of this process's children before open(): of other attempts
+  int64_t reaped_before_ns_ = 0;  // of this process's children before that: of other attempts
   CpuTimes cpu_ = {};
   CpuTimes cpu_before_ = {};  // at start_counting()
   alignas(8) char entries_[8192];

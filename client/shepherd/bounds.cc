@@ -41,47 +41,42 @@ constexpr int64_t kLeftPart = 32;  // of the bound: one in so many bytes
 // The kernel rounds it down to pages.
 bool is_bound(int64_t found, int64_t bound) { return found <= bound && found > bound - 65536; }
 
-bool is_memory_untouched(const char* folder, int64_t bound) {
-  // Without one it is a very large number.
-  const int64_t limit_v1 = cgroup_number(folder, "memory.limit_in_bytes", "");
-  const bool v1 = limit_v1 > 0;
-  const int64_t used = cgroup_number(folder, v1 ? "memory.usage_in_bytes" : "memory.current", "");
+bool is_memory_untouched(const BoundFiles& files, int64_t bound) {
+  const int64_t used = cgroup_number(files.memory_used, "");
   if (used > (bound > 0 ? std::min(kLeftBytes, bound / kLeftPart) : kLeftBytes)) return false;
-  const char* const events = v1 ? "memory.oom_control" : "memory.events";
-  if (cgroup_number(folder, events, "oom_kill ") > 0) return false;
+  if (cgroup_number(files.memory_events, "oom_kill ") > 0) return false;
   if (bound == 0) return true;
-  if (!v1)
-    return is_bound(cgroup_number(folder, "memory.max", ""), bound) &&
-           cgroup_number(folder, events, "oom ") == 0;
-  return is_bound(limit_v1, bound) &&
-         cgroup_number(folder, "memory.max_usage_in_bytes", "") + kChargedAtOnce < bound;
+  if (!is_bound(cgroup_number(files.memory_limit, ""), bound)) return false;
+  return files.older ? cgroup_number(files.memory_peak, "") + kChargedAtOnce < bound
+                     : cgroup_number(files.memory_events, "oom ") == 0;
 }
 
-bool are_processes_untouched(const char* folder, int64_t bound) {
-  return cgroup_number(folder, "pids.max", "") == bound &&
-         cgroup_number(folder, "pids.peak", "") <= 1 &&
-         cgroup_number(folder, "pids.events", "max ") == 0;
+bool are_processes_untouched(const BoundFiles& files, int64_t bound) {
+  return cgroup_number(files.processes_limit, "") == bound &&
+         cgroup_number(files.processes_peak, "") <= 1 &&
+         cgroup_number(files.processes_events, "max ") == 0;
 }
 
 }  // namespace
 
-const char* Bounds::set(const sublet_order& order, bool new_ones) {
+const char* Bounds::set(const sublet_order& order, bool new_ones, const BoundFiles* files) {
   memory_ = order.cgroup_memory;
   processes_ = order.cgroup_processes;
+  older_ = files && files->older;
+  processes_peak_ = files ? files->processes_peak : -1;
   const int64_t memory = sublet_memory_limit(&order);
   const bool limited = counts_memory() && memory > 0;
   if (new_ones && limited && !limit_memory(memory_, memory)) return "cgroup memory";
-  if (limited) limit_copies(memory);
+  if (limited && !older_) limit_copies(memory);
   const Digits processes(sublet_process_limit(&order));
   if (new_ones && counts_processes() && !write_kernel_file(processes_, "pids.max", processes.text))
     return "cgroup processes";
   return nullptr;
 }
 
-bool Bounds::are_untouched(const char* memory, int64_t most_memory, const char* processes,
-                           int64_t most_processes) {
-  return (!*memory || is_memory_untouched(memory, most_memory)) &&
-         (!*processes || are_processes_untouched(processes, most_processes));
+bool Bounds::are_untouched(const BoundFiles& files, int64_t most_memory, int64_t most_processes) {
+  return (most_memory < 0 || is_memory_untouched(files, most_memory)) &&
+         (most_processes < 0 || are_processes_untouched(files, most_processes));
 }
 
 void Bounds::limit_copies(int64_t memory) {
@@ -152,7 +147,8 @@ int64_t Bounds::memory_used() const {
 // Older kernels have no pids.peak.
 int64_t Bounds::most_processes() const {
   if (!counts_processes()) return 0;
-  const int64_t peak = cgroup_number(processes_, "pids.peak", "");
+  const int64_t peak = processes_peak_ < 0 ? cgroup_number(processes_, "pids.peak", "")
+                                           : cgroup_number(processes_peak_, "");
   return peak > 0 ? peak : cgroup_number(processes_, "pids.current", "");
 }
 

@@ -14,15 +14,27 @@ struct MachineMemory {
   int64_t unused = 0;
 };
 
+// Descriptors of files in the cgroups of a slot's attempts; -1: there is none.
+struct BoundFiles {
+  bool older;            // memory is bounded by v1, whose names come second
+  int memory_limit;      // memory.max, memory.limit_in_bytes
+  int memory_used;       // memory.current, memory.usage_in_bytes
+  int memory_events;     // memory.events, memory.oom_control
+  int memory_peak;       // v1: memory.max_usage_in_bytes
+  int processes_limit;   // pids.max
+  int processes_peak;    // pids.peak
+  int processes_events;  // pids.events
+};
+
 class Bounds {
  public:
   // Sets the order's bounds in its cgroups (Cgroups::prepare); if these are not `new_ones`, they
-  // have them already. The order must outlive this. Null, or the step that failed, with errno.
-  const char* set(const sublet_order& order, bool new_ones);
-  // Whether these cgroups, "": none, still have these bounds (0 for memory: none), and nothing that
-  // was used or refused there would count for another attempt with the same.
-  static bool are_untouched(const char* memory, int64_t most_memory, const char* processes,
-                            int64_t most_processes);
+  // have them already. `files`, if given, are open until the attempt is over. The order must
+  // outlive this. Null, or the step that failed, with errno.
+  const char* set(const sublet_order& order, bool new_ones, const BoundFiles* files = nullptr);
+  // Whether there still are these bounds (0 for memory: none; negative: no cgroup), and nothing
+  // that was used or refused would count for another attempt with the same.
+  static bool are_untouched(const BoundFiles& files, int64_t most_memory, int64_t most_processes);
   // The kernel's copies of the files that a job reads and writes may fill its bound as long as the
   // machine has unused memory, but must not evict those of the owner's programs. With v1 the
   // kernel takes them from jobs first when the machine runs short. With v2 an attempt gives copies
@@ -62,11 +74,13 @@ class Bounds {
 
   const char* memory_ = "";  // folders; "": none
   const char* processes_ = "";
-  int high_ = -1;       // memory.high; -1: v1, or nothing slows it any more
-  int events_ = -1;     // memory.events
-  int64_t copies_ = 0;  // bytes for copies of files, whatever others need
-  int64_t room_ = 0;    // bytes, as it was set
-  int64_t had_ = 0;     // bytes without copies, when it was last adapted
+  bool older_ = false;       // known to be v1
+  int processes_peak_ = -1;  // a descriptor; -1: not open
+  int high_ = -1;            // memory.high; -1: v1, or nothing slows it any more
+  int events_ = -1;          // memory.events
+  int64_t copies_ = 0;       // bytes for copies of files, whatever others need
+  int64_t room_ = 0;         // bytes, as it was set
+  int64_t had_ = 0;          // bytes without copies, when it was last adapted
 };
 
 }  // namespace sublet::shepherd

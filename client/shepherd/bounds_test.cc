@@ -2,7 +2,9 @@
 #include "client/shepherd/bounds.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
 
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 
 #include "base/files.h"
 #include "base/testing/temporary_folder.h"
+#include "base/unique_fd.h"
 
 namespace sublet::shepherd {
 namespace {
@@ -192,7 +195,19 @@ class BoundsTest : public CppUnit::TestFixture {
     const TemporaryFolder folder;
     for (const auto& [one, content] : files) system_files().write_atomic(folder / one, content);
     system_files().write_atomic(folder / name, text);
-    return Bounds::are_untouched(folder.path().c_str(), 50'000'000, folder.path().c_str(), 512);
+    std::list<UniqueFd> open_files;
+    const auto file = [&](const std::string& name, const std::string& older = "none") {
+      open_files.emplace_back(open((folder / name).c_str(), O_RDONLY | O_CLOEXEC));
+      if (!open_files.back().valid())
+        open_files.back() = UniqueFd(open((folder / older).c_str(), O_RDONLY | O_CLOEXEC));
+      return open_files.back().get();
+    };
+    const int peak = file("memory.max_usage_in_bytes");
+    return Bounds::are_untouched({peak >= 0, file("memory.max", "memory.limit_in_bytes"),
+                                  file("memory.current", "memory.usage_in_bytes"),
+                                  file("memory.events", "memory.oom_control"), peak,
+                                  file("pids.max"), file("pids.peak"), file("pids.events")},
+                                 50'000'000, 512);
   }
 
   void what_does_not_count_for_another() {
@@ -224,7 +239,7 @@ class BoundsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!is_untouched(older, "memory.limit_in_bytes", "9223372036854771712\n"));
     CPPUNIT_ASSERT(!is_untouched(older, "memory.max_usage_in_bytes", "49900000\n"));
     CPPUNIT_ASSERT(!is_untouched(older, "memory.oom_control", control("1")));
-    CPPUNIT_ASSERT(Bounds::are_untouched("", 0, "", 512));
+    CPPUNIT_ASSERT(Bounds::are_untouched({}, -1, -1));
   }
 };
 

@@ -59,16 +59,19 @@ bool has_no_folder(int folder) {
   return fstat(folder, &about) == 0 && about.st_nlink == 2;
 }
 
-bool is_empty_and_thawed(int folder) {
-  const int events = openat(folder, "cgroup.events", O_RDONLY | O_CLOEXEC);
+bool is_empty_and_thawed(int events) {
   char text[256];
-  const ssize_t count = events < 0 ? -1 : read(events, text, sizeof text - 1);
-  if (events >= 0) close(events);
+  const ssize_t count = events < 0 ? -1 : pread(events, text, sizeof text - 1, 0);
   text[count > 0 ? count : 0] = 0;
   return number_after(text, "populated ") == 0 && number_after(text, "frozen ") == 0;
 }
 
 }  // namespace
+
+Cgroups::Cgroups(int first_descriptor) : first_(first_descriptor) {
+  static_assert(kAll + 1 == kDescriptors);
+  for (int& one : held_) one = kNotOpened;
+}
 
 bool Cgroups::reserve() const {
   for (int i = 0; i < kDescriptors; ++i)
@@ -85,12 +88,13 @@ bool Cgroups::hold(int number, int descriptor) {
 }
 
 void Cgroups::release(int number) {
-  if (held_[number] < 0) return;
+  const int held = held_[number];
+  held_[number] = kNotOpened;
+  if (held < 0) return;
   if (first_ < 0)
-    close(held_[number]);
+    close(held);
   else
-    shepherd::reserve(held_[number]);
-  held_[number] = -1;
+    dup3(first_ + kNothing, held, O_CLOEXEC);
 }
 
 void Cgroups::note_terms(const sublet_order& order) {
@@ -142,8 +146,10 @@ const char* Cgroups::prepare(sublet_order* order) {
     note_terms(*order);
     for (int i = 0; i < kFolders; ++i) {
       const char* const path = terms_.folders[i];
-      bool made = *path == 0;
-      for (int j = 0; j < i; ++j) made |= strcmp(path, terms_.folders[j]) == 0;
+      where_[i] = i;
+      for (int j = i - 1; j >= 0; --j)
+        if (strcmp(path, terms_.folders[j]) == 0) where_[i] = j;
+      const bool made = *path == 0 || where_[i] != i;
       const char* const failed = made ? nullptr : make(i, path);
       if (failed) return failed;
     }
@@ -163,16 +169,60 @@ bool Cgroups::fits(const sublet_order& order) const {
          terms_.only_server == (order.only_server != 0);
 }
 
-bool Cgroups::are_untouched() const {
-  return held_[kUnified] >= 0 && (held_[kCounts] < 0 || traffic() == 0) &&
-         Bounds::are_untouched(terms_.folders[kMemory], terms_.memory, terms_.folders[kProcesses],
-                               terms_.processes);
+// Opens it the first time. `older`: its name in version 1. -1: there is none.
+int Cgroups::file(int number, int folder, int flags, const char* name, const char* older) {
+  int& held = held_[number];
+  if (held != kNotOpened) return held;
+  const int at = held_[where_[folder]];
+  held = kAbsent;
+  if (at < 0) return held;
+  int opened = openat(at, name, flags | O_CLOEXEC);
+  if (opened < 0 && errno == ENOENT && older) opened = openat(at, older, flags | O_CLOEXEC);
+  all_seen_ &= opened >= 0 || errno == ENOENT;
+  if (opened >= 0 && !hold(number, opened)) all_seen_ = false;
+  return held;
+}
+
+AttemptFiles Cgroups::processes_files() {
+  return {file(kKill, kUnified, O_WRONLY, "cgroup.kill"),
+          file(kFreeze, kUnified, O_WRONLY, "cgroup.freeze"),
+          file(kEvents, kUnified, O_RDONLY, "cgroup.events"),
+          file(kList, kUnified, O_RDONLY, "cgroup.procs"),
+          file(kUsage, kUnified, O_RDONLY, "cpu.stat")};
+}
+
+WeightFiles Cgroups::weight_files() {
+  const int idle = file(kIdle, kCpu, O_WRONLY, "cpu.idle");
+  const int weight = file(kWeight, kCpu, O_WRONLY, "cpu.weight");
+  return {idle, weight, weight >= 0 ? kAbsent : file(kShares, kCpu, O_WRONLY, "cpu.shares")};
+}
+
+BoundFiles Cgroups::bound_files() {
+  BoundFiles files = {};
+  files.memory_peak = file(kMemoryPeak, kMemory, O_RDONLY, "memory.max_usage_in_bytes");
+  files.older = files.memory_peak >= 0;
+  files.memory_limit = file(kMemoryLimit, kMemory, O_RDONLY, "memory.max", "memory.limit_in_bytes");
+  files.memory_used =
+      file(kMemoryUsed, kMemory, O_RDONLY, "memory.current", "memory.usage_in_bytes");
+  files.memory_events =
+      file(kMemoryEvents, kMemory, O_RDONLY, "memory.events", "memory.oom_control");
+  files.processes_limit = file(kProcessLimit, kProcesses, O_RDONLY, "pids.max");
+  files.processes_peak = file(kProcessPeak, kProcesses, O_RDONLY, "pids.peak");
+  files.processes_events = file(kProcessEvents, kProcesses, O_RDONLY, "pids.events");
+  return files;
+}
+
+bool Cgroups::are_untouched() {
+  const BoundFiles files = bound_files();
+  return held_[kUnified] >= 0 && (held_[kCounts] < 0 || traffic() == 0) && all_seen_ &&
+         Bounds::are_untouched(files, *terms_.folders[kMemory] ? terms_.memory : -1,
+                               *terms_.folders[kProcesses] ? terms_.processes : -1);
 }
 
 bool Cgroups::are_empty() const {
   for (int i = 0; i < kFolders; ++i)
     if (held_[i] >= 0 && !has_no_folder(held_[i])) return false;
-  return is_empty_and_thawed(held_[kUnified]);
+  return is_empty_and_thawed(held_[kEvents]);
 }
 
 bool Cgroups::watch_traffic(const sublet_order& order) {
@@ -218,9 +268,10 @@ void Cgroups::leave(bool kept) {
 
 void Cgroups::remove() {
   kept_ = false;
+  all_seen_ = true;
   for (int i = 0; i < kFolders; ++i)
     if (held_[i] >= 0) remove_folder(terms_.folders[i]);
-  for (int i = 0; i < kDescriptors; ++i) release(i);
+  for (int i = 0; i < kAll; ++i) release(i);
 }
 
 }  // namespace sublet::shepherd

@@ -18,15 +18,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "attempt/cpu_weight.h"
 #include "attempt/format.h"
+#include "attempt/processes.h"
+#include "client/shepherd/bounds.h"
 
 namespace sublet::shepherd {
 
 class Cgroups {
  public:
   // Uses the descriptors from this number on; -1: any.
-  explicit Cgroups(int first_descriptor) : first_(first_descriptor) {}
-  static constexpr int kDescriptors = 9;
+  explicit Cgroups(int first_descriptor);
+  static constexpr int kDescriptors = 25;
   // Takes their numbers. False with errno.
   bool reserve() const;
 
@@ -35,6 +38,11 @@ class Cgroups {
   const char* prepare(sublet_order* order);
   // They were made for this attempt.
   bool are_new() const { return new_; }
+  // Files of theirs, open as long as these are kept: opening one by its path costs several times as
+  // much as reading it.
+  AttemptFiles processes_files();
+  WeightFiles weight_files();
+  BoundFiles bound_files();
   // Counts the traffic of the attempt's processes, and keeps it to the order's terms. They are new,
   // and contain no process yet. False with errno.
   bool watch_traffic(const sublet_order& order);
@@ -58,23 +66,49 @@ class Cgroups {
   void remove();
 
  private:
+  static constexpr int kNotOpened = -2;
+  static constexpr int kAbsent = -1;
   // Folders, some of which may be the same.
   enum { kUnified, kMemory, kProcesses, kCpu, kFolders };
-  // Descriptors, from first_ on: the folders, the files to write to for joining them, the counts.
-  enum { kMembers = kFolders, kCounts = kMembers + kFolders };
+  // Descriptors, from first_ on: the folders, the files to write to for joining them, the counts,
+  // and what is read and written for each attempt.
+  enum {
+    kMembers = kFolders,
+    kCounts = kMembers + kFolders,
+    kKill,
+    kFreeze,
+    kEvents,
+    kList,
+    kUsage,
+    kIdle,
+    kWeight,
+    kShares,
+    kMemoryLimit,
+    kMemoryUsed,
+    kMemoryEvents,
+    kMemoryPeak,
+    kProcessLimit,
+    kProcessPeak,
+    kProcessEvents,
+    kAll,
+    kNothing = kAll  // for the numbers of what is not open
+  };
 
   void name(sublet_order* order);
   void note_terms(const sublet_order& order);
   const char* make(int folder, const char* path);
   bool hold(int number, int descriptor);
   void release(int number);
+  int file(int number, int folder, int flags, const char* name, const char* older = nullptr);
   bool fits(const sublet_order& order) const;
-  bool are_untouched() const;
+  bool are_untouched();
   bool are_empty() const;
   pid_t create(uint64_t flags);
 
   const int first_;
-  int held_[kDescriptors] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
+  int held_[kAll];
+  int where_[kFolders] = {};  // the first folder that is the same
+  bool all_seen_ = true;      // no file could not be opened that is there
   bool new_ = false;
   bool kept_ = false;
   bool born_there_ = false;  // the last child, in the unified folder

@@ -51,7 +51,8 @@ const char* Slot::prepare() {
       !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
     return "signals";
   lose_monitor();
-  if (!reserve(kListener) || !room_.reserve() || !cgroups_.reserve()) return "descriptors";
+  if (!reserve(kListener) || !reserve(kProc) || !room_.reserve() || !cgroups_.reserve())
+    return "descriptors";
   const int size = snprintf(kept_, sizeof kept_, "%s/" SUBLET_SLOTS_FOLDER "/%d", state_folder_,
                             static_cast<int>(getpid()));
   errno = ENAMETOOLONG;
@@ -67,6 +68,11 @@ const char* Slot::prepare() {
 void Slot::lose_monitor() {
   connected_ = false;
   reserve(kMonitor);
+}
+
+int Slot::proc() {
+  has_proc_ = has_proc_ || place(open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), kProc);
+  return has_proc_ ? kProc : -1;
 }
 
 bool Slot::listen() {

@@ -30,6 +30,8 @@ class Slot {
   // with errno.
   bool meet_monitor(const char* path, const sublet_frame& hello);
   void lose_monitor();
+  // /proc; -1 with errno.
+  int proc();
   Room& room() { return room_; }
   Cgroups& cgroups() { return cgroups_; }
   // Where the folder of the room's temporary files is between two attempts.
@@ -50,6 +52,7 @@ class Slot {
     kTimer,
     kMonitor,
     kListener,
+    kProc,
     kRoom,
     kCgroups = kRoom + Room::kDescriptors,
     kFirstOfAttempt = kCgroups + Cgroups::kDescriptors
@@ -68,6 +71,7 @@ class Slot {
   Room room_{kRoom};
   Cgroups cgroups_{kCgroups};
   bool connected_ = false;
+  bool has_proc_ = false;
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
   char kept_control_[SUBLET_PATH_MAX_BYTES + 16];

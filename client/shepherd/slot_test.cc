@@ -111,7 +111,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     int before = 0;
     CPPUNIT_ASSERT(wait_until([&] {
       const int now = open_files(slot.id());
-      return now == std::exchange(before, now) && now < 29;
+      return now == std::exchange(before, now) && now < 46;
     }));
     for (int i = 0; i < 5; ++i) {
       AttemptOrder order = rig.order({"write", "10"});

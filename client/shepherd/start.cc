@@ -101,12 +101,16 @@ const char* Shepherd::prepare() {
   if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
   if (!output_.open(folder_, order_.stdout_limit, order_.stderr_limit)) return "output";
-  if (const char* failed = slot_.cgroups().prepare(&order_)) return failed;
-  if (const char* failed = bounds_.set(order_, slot_.cgroups().are_new())) return failed;
+  Cgroups& cgroups = slot_.cgroups();
+  if (const char* failed = cgroups.prepare(&order_)) return failed;
+  const BoundFiles bounds = cgroups.bound_files();
+  if (const char* failed = bounds_.set(order_, cgroups.are_new(), &bounds)) return failed;
   if (!watch_traffic()) return "traffic";
   reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
-  if (!processes_.open(order_.cgroup_unified)) return "proc";
-  return weight_.open(order_, processes_);
+  if (slot_.proc() < 0) return "proc";
+  processes_.use(slot_.proc(), cgroups.processes_files());
+  const WeightFiles weight = cgroups.weight_files();
+  return weight_.open(order_, processes_, &weight);
 }
 
 const char* Shepherd::write_record() {

@@ -2,8 +2,10 @@
 
 namespace sublet::shepherd {
 
-const char* Weight::open(const sublet_order& order, AttemptProcesses& processes) {
-  if (!cpu_.open(order.cgroup_cpu)) return "cgroup weight";
+const char* Weight::open(const sublet_order& order, AttemptProcesses& processes,
+                         const WeightFiles* kept) {
+  const bool opened = kept && *order.cgroup_cpu ? cpu_.use(*kept) : cpu_.open(order.cgroup_cpu);
+  if (!opened) return "cgroup weight";
   // The kernel may refuse the child's change of its autogroup (one per 100 ms is
   // allowed), and the child does not wait.
   pending_ = cpu_.by_sessions();

@@ -12,8 +12,9 @@ namespace sublet::shepherd {
 class Weight {
  public:
   // For the order's cgroup: normal weight. Without one the kernel may refuse a change for now.
-  // Null, or the step that failed, with errno.
-  const char* open(const sublet_order& order, AttemptProcesses& processes);
+  // `kept`: its files, which the caller closes later. Null, or the step that failed, with errno.
+  const char* open(const sublet_order& order, AttemptProcesses& processes,
+                   const WeightFiles* kept = nullptr);
   // In the child, which is in its cgroups: the lowest weight. False with errno.
   bool demote_self() const;
 
