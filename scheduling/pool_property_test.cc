@@ -1097,16 +1097,25 @@ class PoolPropertyTest : public CppUnit::TestFixture {
     }));
   }
 
+  // With the settings as they were, or others that may change at a start.
+  static Parameters settings_at_start(uint32_t bits) {
+    Parameters settings = some_parameters(bits);
+    const Parameters others = some_parameters(static_cast<uint32_t>(hashed(bits)));
+    if (bits & 1 << 13) static_cast<PolicyChoice&>(settings) = others;
+    return settings;
+  }
+
   void restored_goes_on_like_the_live_one() {
     CPPUNIT_ASSERT(rc::check("a restored brain goes on like the live one", [](uint32_t bits) {
       Player player(bits);
+      player.t.apply(PolicySet{some_parameters(bits), ""});  // as at a pool's first start
       const std::vector<uint32_t> history = some_history();
       const size_t until = history.empty() ? 0 : bits % history.size();
       for (size_t i = 0; i < until; ++i) player.t.apply(player.next(history[i]));
-      Pool restored(some_parameters(bits));
+      Pool restored(settings_at_start(bits));
       const auto complaints = restored.restore(player.t.books.snapshot());
       RC_ASSERT(complaints.empty());
-      const ServerStarted started{some_parameters(bits)};
+      const ServerStarted started{settings_at_start(bits)};
       RC_ASSERT(text_of(player.t.apply(started)) == text_of(restored.apply(started, player.t.now)));
       RC_ASSERT(restored.policy() == player.t.pool.policy());
       for (size_t i = until; i < history.size(); ++i) {

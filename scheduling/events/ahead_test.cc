@@ -96,6 +96,7 @@ class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_wide_job_is_not_kept_waiting);
   CPPUNIT_TEST(they_count_for_their_user);
   CPPUNIT_TEST(restored_from_what_is_stored);
+  CPPUNIT_TEST(other_settings_at_a_start_find_what_is_stored);
   CPPUNIT_TEST(the_decision_says_so);
   CPPUNIT_TEST_SUITE_END();
 
@@ -642,6 +643,26 @@ class AheadTest : public CppUnit::TestFixture {
     r.t.apply(TimePassed());
     CPPUNIT_ASSERT(r.t.last.decisions.empty());
     CPPUNIT_ASSERT(r.t.pool.attempt(4)->state != AttemptState::kLeaving);
+  }
+
+  // A brain that went on, as in a replay, tells its machines what a restored one tells them.
+  void other_settings_at_a_start_find_what_is_stored() {
+    Rig r(2, 2);
+    r.t.apply(PolicySet{Parameters(), ""});  // as each server does at its first start
+    r.t.submit("ann", 20);
+    r.run(1);
+    r.run(2);
+    CPPUNIT_ASSERT((r.ahead() == Jobs{5, 6}));
+    Parameters settings;
+    settings.most_per_machine = "1";  // fewer than slots: nobody waits ahead there
+    Pool restored(settings);
+    CPPUNIT_ASSERT(restored.restore(r.t.books.snapshot()).empty());
+    const ServerStarted started{settings};
+    const Outcome live = r.t.apply(started);
+    CPPUNIT_ASSERT_EQUAL(testing::text_of(live),
+                         testing::text_of(restored.apply(started, r.t.now)));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, live.decisions.size());
+    CPPUNIT_ASSERT(restored.next_deadline() == r.t.pool.next_deadline());
   }
 
   void the_decision_says_so() {

@@ -60,13 +60,14 @@ void Pool::State::on(const TimePassed&) {
 
 // A new server process has no reports yet: each machine is busy until it reports, and
 // its leases start again now. REQUESTING gets an order that depends only on the stored
-// jobs, so that a restored brain continues exactly like one that was never stopped.
+// jobs, and other policies take over what depends only on stored records, so that a restored brain
+// continues exactly like one that was never stopped.
 void Pool::State::on(const ServerStarted& event) {
   changes.set_utc_offset(event.utc_offset);
-  if (event.parameters && policy.by.empty()) switch_policies(*event.parameters, "");
   matcher.give_up_all_licences();
   machines.restart();
   attempts.restart();
+  if (event.parameters && policy.by.empty()) switch_policies(*event.parameters, "");
   jobs.hold_back_unaccounted(protocol::reassign_delay_us(parameters.lease));
   order_requesting();
 }
