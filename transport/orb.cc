@@ -8,6 +8,7 @@
 #include <omniORB4/omniObjRef.h>
 #include <giopRope.h>
 #include <giopBiDir.h>
+#include <giopServer.h>
 // clang-format on
 
 #include <unistd.h>
@@ -88,12 +89,12 @@ Options to_options(const OrbSettings& s) {
       {"-ORBclientCallTimeOutPeriod", std::to_string(s.client_call_timeout_ms)},
       {"-ORBserverCallTimeOutPeriod", std::to_string(s.server_call_timeout_ms)},
       {"-ORBmaxGIOPConnectionPerServer", "16"},
-      // A thread for each connection: callbacks take 0.1 ms, with the thread pool
-      // 10 ms.
-      {"-ORBthreadPerConnectionPolicy", "1"},
-      {"-ORBthreadPerConnectionUpperLimit", std::to_string(s.max_connections + 1000)},
+      // Accepted connections at rest have no thread (pooled_connection.h); a few dialled
+      // ones each have one.
+      {"-ORBthreadPerConnectionPolicy", flag[s.listen_path.empty()]},
       {"-ORBmaxServerThreadPerConnection", "1"},
-      {"-ORBmaxServerThreadPoolSize", "100"},
+      // One for each connection if need be, so that no slow peer keeps others waiting.
+      {"-ORBmaxServerThreadPoolSize", std::to_string(s.max_connections + 1000)},
       {"-ORBofferBiDirectionalGIOP", flag[s.call_back]},
       {"-ORBacceptBiDirectionalGIOP", flag[s.accept_call_back]},
       // A process that calls back never opens connections: a call through a reference
@@ -123,8 +124,14 @@ constexpr unsigned long kStackBytes =
     256ul << 10;
 #endif
 
+// Of the ORB's table of accepted connections, which it searches under a lock for each request;
+// its own choice is 103.
+constexpr CORBA::ULong kConnectionBuckets = 8191;
+
 CORBA::ORB_ptr init_orb(const OrbSettings& settings) {
   omni_thread::stacksize(kStackBytes);
+  if (!settings.listen_path.empty())
+    omni::giopServer::connectionState::hashsize = kConnectionBuckets;
   std::vector<std::string> words = {"sublet"};
   for (const auto& [name, value] : to_options(settings)) {
     words.push_back(name);

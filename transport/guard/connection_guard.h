@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 
 #include "transport/guard/giop_filter.h"
@@ -44,6 +45,10 @@ class ConnectionGuard {
   // Like giopConnection::Recv; raw reads from the connection itself.
   template <class Raw>
   int receive(uint8_t* buffer, size_t size, const omni_time_t& deadline, Raw raw);
+  // False while a message is incomplete. For the thread that receives.
+  bool between_messages() const { return filter_.at_rest(); }
+  // Requests received so far. For the thread that receives.
+  uint64_t requests() const { return filter_.requests_begun(); }
   // Like giopConnection::Send.
   template <class Raw>
   int send(uint8_t* data, size_t size, Raw raw);
@@ -127,6 +132,15 @@ int ConnectionGuard::send(uint8_t* data, size_t size, Raw raw) {
   return sent;
 }
 
+// A CloseConnection as the ORB sends it: only this, when it drops the connection.
+inline bool is_goodbye(const void* data, size_t size) {
+  static constexpr char kMagic[] = {'G', 'I', 'O', 'P', 1};
+  static constexpr char kRest[] = {5, 0, 0, 0, 0};
+  const char* bytes = static_cast<const char*>(data);
+  return size == 12 && std::memcmp(bytes, kMagic, sizeof kMagic) == 0 &&
+         std::memcmp(bytes + 7, kRest, sizeof kRest) == 0;
+}
+
 // A mixin for the ORB's connection classes.
 template <class Base>
 class Guarded : public Base {
@@ -138,17 +152,25 @@ class Guarded : public Base {
   int Recv(void* buffer, size_t size, const omni_time_t& deadline) override {
     return guard_.receive(static_cast<uint8_t*>(buffer), size, deadline,
                           [this](uint8_t* to, size_t room, const omni_time_t& until) {
-                            return Base::Recv(to, room, until);
+                            return receive_raw(to, room, until);
                           });
   }
   int Send(void* data, size_t size, const omni_time_t& deadline) override {
+    // The ORB holds its locks meanwhile, so it must not wait for a peer that does not read.
+    if (is_goodbye(data, size))
+      return ::send(this->pd_socket, data, size, MSG_DONTWAIT | MSG_NOSIGNAL) == 12 ? 12 : -1;
     return guard_.send(static_cast<uint8_t*>(data), size,
                        [&] { return Base::Send(data, size, deadline); });
   }
   const char* peeridentity() override { return guard_.identity(); }
   void* peerdetails() override { return &guard_; }
 
- private:
+ protected:
+  // Data before the filter has seen it.
+  virtual int receive_raw(uint8_t* buffer, size_t size, const omni_time_t& deadline) {
+    return Base::Recv(buffer, size, deadline);
+  }
+
   ConnectionGuard guard_;
 };
 

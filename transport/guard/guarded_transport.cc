@@ -21,13 +21,18 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <optional>
 
+#include "base/os_error.h"
 #include "base/unique_fd.h"
 #include "transport/guard/connection_guard.h"
+#include "transport/guard/pooled_connection.h"
+#include "transport/guard/ready_set.h"
 #include "transport/guard/unopened_endpoint.h"
 
 namespace sublet {
@@ -36,6 +41,8 @@ namespace {
 constexpr size_t kLongestPath = sizeof(sockaddr_un{}.sun_path) - 1;
 // omniORB's own is 5. The kernel lowers this to its own limit.
 constexpr int kBacklog = 4096;
+// For closing the connections at rest when the ORB stops, which waits for 5 s.
+constexpr std::chrono::seconds kLongestEnd{3};
 
 // The user at the other end, as the kernel recorded it at connect or listen.
 std::optional<uint32_t> peer_uid(int socket) {
@@ -52,7 +59,6 @@ sockaddr_un to_address(const std::string& path) {
   return address;
 }
 
-using AcceptedConnection = Guarded<omni::unixConnection>;
 using DialledConnection = Guarded<omni::unixActiveConnection>;
 
 class GuardedAddress : public omni::giopAddress {
@@ -157,6 +163,7 @@ class GuardedEndpoint : public omni::unixEndpoint {
   bool accept_one();
   void turn_one_away();
   bool take_handed_in();
+  omni::giopConnection* next_connection();
 
   struct Newcomer {
     UniqueFd socket;
@@ -170,9 +177,9 @@ class GuardedEndpoint : public omni::unixEndpoint {
   Newcomer newcomer_;
   std::mutex mutex_;
   std::deque<Newcomer> handed_in_;
-  omni::giopConnection::notifyReadable_t callback_ = nullptr;
-  void* cookie_ = nullptr;
   std::atomic<bool> poked_{false};
+  // Of the accepted connections; each of them keeps the end point alive.
+  std::optional<ReadySet> resting_;
 };
 
 // Removes the stale socket of a dead server; false, with the reason recorded, if the
@@ -210,6 +217,12 @@ CORBA::Boolean GuardedEndpoint::Bind() {
     g_guard->fail("cannot listen on " + path_ + ": " + std::strerror(errno));
     return false;
   }
+  try {
+    resting_.emplace();
+  } catch (const OsError& e) {
+    g_guard->fail(e.what());
+    return false;
+  }
   std::lock_guard<std::mutex> lock(g_endpoint_mutex);
   g_endpoint = this;
   return true;
@@ -244,27 +257,37 @@ void GuardedEndpoint::Poke() {
   wakeUp();
 }
 
-omni::giopConnection* GuardedEndpoint::AcceptAndMonitor(
-    omni::giopConnection::notifyReadable_t callback, void* cookie) {
-  callback_ = callback;
-  cookie_ = cookie;
+// Null: the ORB is stopping, or the socket has failed.
+omni::giopConnection* GuardedEndpoint::next_connection() {
   omni::SocketHolder::setSelectable(1, false);
   while (!poked_) {
     if (newcomer_.socket.valid() || take_handed_in()) {
-      return new AcceptedConnection(newcomer_.peer, true, newcomer_.socket.release(),
-                                    static_cast<omni::SocketCollection*>(this), path_.c_str(),
-                                    CORBA::Boolean(false));
+      return new PooledConnection(newcomer_.peer, newcomer_.socket.release(),
+                                  static_cast<omni::SocketCollection*>(this), path_.c_str(),
+                                  &*resting_);
     }
     if (!Select()) return nullptr;
   }
   return nullptr;
 }
 
-CORBA::Boolean GuardedEndpoint::notifyReadable(omni::SocketHolder* holder) {
-  if (holder != static_cast<omni::SocketHolder*>(this)) {
-    callback_(cookie_, static_cast<omni::unixConnection*>(holder));
-    return true;
-  }
+// The cookie is an object of the calling thread, which deletes it after a null.
+omni::giopConnection* GuardedEndpoint::AcceptAndMonitor(
+    omni::giopConnection::notifyReadable_t callback, void* cookie) {
+  resting_->start([callback, cookie](ReadySet::Member& member) {
+    thread_local const omni_thread::ensure_self as_a_thread_of_the_orb;
+    callback(cookie, static_cast<PooledConnection*>(&member));
+  });
+  omni::giopConnection* const next = next_connection();
+  if (next != nullptr) return next;
+  // The ORB has shut down the connections that can be called back, and waits for the threads
+  // that delete them: each needs one.
+  resting_->settle(kLongestEnd);
+  resting_->stop();
+  return nullptr;
+}
+
+CORBA::Boolean GuardedEndpoint::notifyReadable(omni::SocketHolder*) {
   const bool usable = accept_one();
   omni::SocketHolder::setSelectable(1, false);
   return usable;

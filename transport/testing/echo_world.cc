@@ -1,6 +1,7 @@
 #include "transport/testing/echo_world.h"
 
 #include <fcntl.h>
+#include <omniORB4/omniObjRef.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,6 +24,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+
+#include "base/text.h"
 
 namespace sublet::testing {
 namespace {
@@ -167,6 +170,19 @@ void renew_wake_pipes() {
     ::close(ends[0]);
     ::close(ends[1]);
   }
+}
+
+bool attach_sink_to(const Orb& orb, CORBA::Object_ptr session) {
+  // Kept until the process ends: the server may call at any time.
+  static SinkServant sink;
+  PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("sink");
+  try {
+    orb.bidir_poa()->activate_object_with_id(id, &sink);
+  } catch (const PortableServer::POA::ObjectAlreadyActive&) {
+  }
+  CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
+  EchoTest::Session_var narrowed = EchoTest::Session::_unchecked_narrow(session);
+  return narrowed->attach(EchoTest::Sink_var(EchoTest::Sink::_narrow(object)));
 }
 
 void wait_for_sigterm() {
@@ -341,15 +357,22 @@ EchoTest::Echo_ptr find_echo(const Orb& orb, const std::string& socket) {
 }
 
 bool attach_sink(const Orb& orb, EchoTest::Echo_ptr echo) {
-  // Kept until the process ends: the server may call at any time.
-  static SinkServant sink;
-  PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("sink");
-  orb.bidir_poa()->activate_object_with_id(id, &sink);
-  CORBA::Object_var object = orb.bidir_poa()->id_to_reference(id);
   EchoTest::Session_var there = echo->open();
   CORBA::Object_var here = orb.at_server(there);
-  EchoTest::Session_var session = EchoTest::Session::_unchecked_narrow(here);
-  return session->attach(EchoTest::Sink_var(EchoTest::Sink::_narrow(object)));
+  return attach_sink_to(orb, here);
+}
+
+bool attach_sink_over(const Orb& orb, const std::string& socket) {
+  EchoTest::Echo_var echo = find_echo(orb, socket);
+  EchoTest::Session_var there = echo->open();
+  omniIOR_var ior = there->_PR_getobj()->_getIOR();
+  _CORBA_Unbounded_Sequence_Octet key;
+  IIOP::unmarshalObjectKey(ior->iopProfiles()[0], key);
+  const std::string address =
+      "corbaloc:omniunix:" + socket + ":/" +
+      percent_encode({reinterpret_cast<const char*>(key.get_buffer()), key.length()});
+  CORBA::Object_var here = orb.orb()->string_to_object(address.c_str());
+  return attach_sink_to(orb, here);
 }
 
 int dial(const std::string& socket) {

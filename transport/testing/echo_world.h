@@ -101,6 +101,9 @@ EchoTest::Echo_ptr find_echo(const Orb& orb, const std::string& socket);
 // Attaches an object of this process that the server can call to a new session. False
 // if the server refuses.
 bool attach_sink(const Orb& orb, EchoTest::Echo_ptr echo);
+// The same over the connection to the server at this socket, whatever address the server
+// has for itself.
+bool attach_sink_over(const Orb& orb, const std::string& socket);
 
 // A plain socket connected to the server; -1 on failure.
 int dial(const std::string& socket);
