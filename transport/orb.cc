@@ -24,6 +24,7 @@
 #include "transport/guard/guarded_transport.h"
 #include "transport/orb_code_sets.h"
 #include "transport/orb_network.h"
+#include "transport/orb_offers.h"
 
 extern char** environ;
 
@@ -200,6 +201,7 @@ Orb::Orb(const OrbSettings& settings)
   try {
     orb_ = init_orb(settings);
     omniORB::getInterceptors()->serverReceiveRequest.add(receive_request);
+    if (settings.accept_call_back) limit_offers();
     root_poa_ = initial<PortableServer::POA>(orb_, "RootPOA");
     ins_poa_ = initial<PortableServer::POA>(orb_, "omniINSPOA");
     PortableServer::POAManager_var manager = root_poa_->the_POAManager();

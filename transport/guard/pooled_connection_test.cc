@@ -182,6 +182,7 @@ class PooledConnectionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(requests_in_one_packet);
   CPPUNIT_TEST(message_begun_behind_another);
   CPPUNIT_TEST(newest_connection_is_called_back);
+  CPPUNIT_TEST(excessive_offer_is_refused);
   CPPUNIT_TEST(goodbye_does_not_wait);
   CPPUNIT_TEST(stops_with_many_at_rest);
   CPPUNIT_TEST(stops_while_they_come_and_go);
@@ -333,6 +334,18 @@ class PooledConnectionTest : public CppUnit::TestFixture {
       }
       return eventually([&] { return echo->count().open_now == 2; }) && call_back(echo) > 0;
     }));
+  }
+
+  void excessive_offer_is_refused() {
+    Server server(accept_call_back);
+    Caller hostile(server);
+    hostile.say(giop_request(1, "text", kText, offer(120'000)));
+    CPPUNIT_ASSERT(Caller(server).ask(1, offer(10)));
+    CPPUNIT_ASSERT_EQUAL(uint32_t{1}, hostile.answer());
+    CPPUNIT_ASSERT(server.log().find("octets of addresses for calls back") != std::string::npos);
+    // Small ones add up to nothing.
+    for (uint32_t id = 2; id < 50; ++id) CPPUNIT_ASSERT(hostile.ask(id, offer(10)));
+    CPPUNIT_ASSERT_EQUAL(0, server.stop());
   }
 
   // The ORB waits 5 s for each that does not read. Here the answers have filled the sockets as
