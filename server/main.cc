@@ -48,6 +48,14 @@ void limit_memory(uint64_t bytes) {
 #endif
 }
 
+// A connection takes a descriptor, over TLS three; the soft limit is often 1024.
+void use_all_descriptors() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int make_authority(const ServerSettings& settings) {
   system_files().make_folders(settings.state_folder);
   const bool made =
@@ -62,6 +70,7 @@ int make_authority(const ServerSettings& settings) {
 
 int serve_and_log(const ServerSettings& settings, VitalSigns* signs) {
   limit_memory(settings.memory_limit);
+  use_all_descriptors();
   log_start(settings.log);
   int status = 1;
   try {

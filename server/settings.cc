@@ -87,7 +87,7 @@ std::vector<SettingSpec> server_setting_specs() {
   add("server.watchdog", T::duration, "15 s", 1000, 3'600'000,
       "a server that does not answer for this long is restarted");
   add("server.max_connections", T::integer, "12000", 128, 1'000'000,
-      "connections in all; each takes a thread with 256 KiB of address space");
+      "connections in all; each takes a file descriptor, over TLS three");
   add("server.max_connections_per_user", T::integer, "64", 4, 1'000'000,
       "connections of one user, except root and the server's own user");
   add("membership.authority_valid", T::duration, "3650 d", 3'600'000, 1e12,
