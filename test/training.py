@@ -38,7 +38,12 @@ class TrainingCase(unittest.TestCase):
         """Waits until the job there has done some work; returns the attempt."""
         def working():
             for attempt in client.attempts():
-                path = os.path.join(client.state, "attempts", attempt, "status")
+                folder = os.path.join(client.state, "attempts", attempt)
+                path = os.path.join(folder, "status")
+                # Until its program has been started, the page may be that of the attempt before,
+                # whose folder it has got.
+                if not os.path.exists(os.path.join(folder, "record")):
+                    continue
                 try:
                     with open(path, "rb") as f:
                         page = f.read(64)

@@ -21,8 +21,10 @@ constexpr char kSpareFolder[] = "/spare";
 // which they are renamed: until the assignment is, it is an attempt that has ended, and then none.
 constexpr std::array<const char*, 4> kWrittenOver = {SUBLET_ORDER_FILE, kAssignmentFile,
                                                      SUBLET_RECORD_FILE, SUBLET_EXIT_FILE};
-// The job's own; both are empty.
+// The job's own.
 constexpr std::array<const char*, 2> kFolders = {SUBLET_WORK_FOLDER, SUBLET_CHECKPOINT_FOLDER};
+constexpr size_t kMostCleared = 16;
+constexpr off_t kLargestCleared = 1 << 20;
 constexpr std::array<const char*, 2> kTexts = {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE};
 
 bool is_among(const auto& names, const std::string& name) {
@@ -40,6 +42,18 @@ bool is_as_made(const std::string& path, int64_t uid, mode_t mode) {
          (S_ISDIR(mode) || about.st_nlink == 1) && !has_attributes(path);
 }
 
+// Removes a few small files, which costs less than a new folder. False: there is more.
+bool clear(const Files& files, const std::string& folder) {
+  const std::vector<FolderEntry> entries = files.list(folder);
+  if (entries.size() > kMostCleared) return false;
+  return std::ranges::all_of(entries, [&](const FolderEntry& entry) {
+    const std::string path = folder + "/" + entry.name;
+    struct stat about;
+    return lstat(path.c_str(), &about) == 0 && !S_ISDIR(about.st_mode) &&
+           about.st_size <= kLargestCleared && unlink(path.c_str()) == 0;
+  });
+}
+
 bool is_plain(const Files& files, const std::string& folder, int64_t uid) {
   for (const FolderEntry& entry : files.list(folder)) {
     const bool known = entry.is_folder
@@ -50,7 +64,7 @@ bool is_plain(const Files& files, const std::string& folder, int64_t uid) {
   }
   for (const char* name : kFolders) {
     const std::string path = folder + "/" + name;
-    if (!is_as_made(path, uid, S_IFDIR | 0700) || !files.list(path).empty()) return false;
+    if (!is_as_made(path, uid, S_IFDIR | 0700)) return false;
   }
   return is_as_made(folder + "/" SUBLET_STATUS_FILE, uid, S_IFREG | 0600);
 }
@@ -103,6 +117,8 @@ void SpareFolders::add(Spare spare) {
 
 bool SpareFolders::take(const std::string& folder, int64_t uid, const std::string& user) {
   if (most_ == 0 || uid < 0 || !is_plain(files_, folder, uid)) return false;
+  for (const char* name : kFolders)
+    if (!clear(files_, folder + "/" + name)) return false;
   for (const char* name : kTexts)
     if (unlink((folder + "/" + name).c_str()) != 0 && errno != ENOENT) return false;
   for (const char* name : kWrittenOver) {

@@ -24,8 +24,9 @@ class SpareFolders {
 
   // Makes the folder of an attempt. Throws FileError.
   void make(const std::string& folder, int64_t uid, const std::string& user);
-  // Takes it over when the attempt is over, unless anything was left in it but the files that every
-  // attempt has. False: it is still there and has to be removed.
+  // Takes it over when the attempt is over, unless more was left in it than the files that every
+  // attempt has and a few small ones of the job, which are removed. False: it is still there and
+  // has to be removed.
   bool take(const std::string& folder, int64_t uid, const std::string& user);
 
  private:

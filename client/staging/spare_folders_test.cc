@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 class SpareFoldersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SpareFoldersTest);
   CPPUNIT_TEST(a_plain_folder_is_used_again);
+  CPPUNIT_TEST(a_few_files_are_removed);
   CPPUNIT_TEST(only_for_the_same_user_and_account);
   CPPUNIT_TEST(not_if_anything_was_left);
   CPPUNIT_TEST(at_most_so_many_are_kept);
@@ -83,6 +84,27 @@ class SpareFoldersTest : public CppUnit::TestFixture {
                          system_files().read_file(attempt(2) + "/" SUBLET_ORDER_FILE, 100));
   }
 
+  void a_few_files_are_removed() {
+    if (skip()) return;
+    SpareFolders spares(system_files(), state_, 2);
+    spares.make(attempt(1), kUid, "ann");
+    fill(attempt(1));
+    const ino_t folder = inode(attempt(1));
+    const std::string elsewhere = state_ + "/elsewhere", work = attempt(1) + "/work/";
+    system_files().write_atomic(elsewhere, "kept");
+    fs::create_symlink(elsewhere, work + "link");
+    fs::create_hard_link(elsewhere, work + "name");
+    CPPUNIT_ASSERT(mkfifo((work + "pipe").c_str(), 0600) == 0);
+    system_files().write_atomic(work + "out", "text");
+    system_files().write_atomic(attempt(1) + "/checkpoint/checkpoint", "text");
+    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann"));
+    CPPUNIT_ASSERT_EQUAL(std::string("kept"), system_files().read_file(elsewhere, 100));
+    spares.make(attempt(2), kUid, "ann");
+    CPPUNIT_ASSERT_EQUAL(folder, inode(attempt(2)));
+    CPPUNIT_ASSERT(fs::is_empty(attempt(2) + "/work"));
+    CPPUNIT_ASSERT(fs::is_empty(attempt(2) + "/checkpoint"));
+  }
+
   void only_for_the_same_user_and_account() {
     if (skip()) return;
     SpareFolders spares(system_files(), state_, 9);
@@ -103,7 +125,16 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     const std::string folder = attempt(1), work = folder + "/work";
     const std::string status = folder + "/" SUBLET_STATUS_FILE;
     const std::pair<const char*, std::function<void()>> left[] = {
-        {"a file", [&] { system_files().write_atomic(work + "/out", ""); }},
+        {"many files",
+         [&] {
+           for (int i = 0; i < 17; ++i)
+             system_files().write_atomic(work + "/" + std::to_string(i), "");
+         }},
+        {"a large file",
+         [&] {
+           system_files().write_atomic(work + "/out", "");
+           fs::resize_file(work + "/out", (1 << 20) + 1);
+         }},
         {"a hidden folder", [&] { fs::create_directory(work + "/.out"); }},
         {"a checkpoint", [&] { fs::create_directory(folder + "/checkpoint/a"); }},
         {"temporary files", [&] { fs::create_directory(folder + "/private"); }},
