@@ -138,7 +138,7 @@ void Shepherd::fill_steps(sublet_exit* end) const {
 
 bool Shepherd::write_exit(const sublet_exit& end) {
   size_t size = sublet_format_print(&sublet_exit_format, &end, out_, sizeof out_);
-  return size <= sizeof out_ && write_atomically(folder_, SUBLET_EXIT_FILE, out_, size);
+  return size <= sizeof out_ && write_atomically(folder_, SUBLET_EXIT_FILE, out_, size, exit_file_);
 }
 
 int Shepherd::conclude(const sublet_exit& end) {

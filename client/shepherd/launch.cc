@@ -152,7 +152,6 @@ struct Inside {
 const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Weight& weight,
                     int output, int errors, Inside& inside) {
   if (setsid() < 0) return "session";
-  reset_handlers();
   // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
   if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
   // A kernel without such priorities treats all alike.

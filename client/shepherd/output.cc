@@ -38,20 +38,21 @@ bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
     // Only our end: the job's must block, as programs expect.
     if (fcntl(stream.pipe, F_SETFL, O_NONBLOCK) != 0) return false;
   }
-  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  stop_ = eventfd(0, EFD_CLOEXEC);
-  return nowhere_ >= 0 && stop_ >= 0;
+  return true;
 }
 
 void Output::close_job_ends() {
   for (Stream& stream : streams_) close(stream.job_end);
 }
 
+// Needed by few programs.
 void Output::start() {
+  nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  stop_ = eventfd(0, EFD_CLOEXEC);
   pthread_attr_t small;
   pthread_attr_init(&small);
   pthread_attr_setstacksize(&small, 64 * 1024);
-  started_ = pthread_create(&thread_, &small, run, this) == 0;
+  started_ = stop_ >= 0 && pthread_create(&thread_, &small, run, this) == 0;
   pthread_attr_destroy(&small);
   if (started_) return;
   // The thread could not be created: move the output here, or the job would block.
@@ -85,9 +86,9 @@ bool Output::keep(Stream& stream, const char* bytes, int64_t size) {
 bool Output::move_some(Stream& stream) {
   const int64_t room = stream.limit - stream.kept;
   // What is not kept is not copied either.
-  const ssize_t count =
-      room > 0 ? read(stream.pipe, buffer_, sizeof buffer_)
-               : splice(stream.pipe, nullptr, nowhere_, nullptr, kDroppedAtOnce, SPLICE_F_NONBLOCK);
+  const ssize_t count = room > 0 || nowhere_ < 0 ? read(stream.pipe, buffer_, sizeof buffer_)
+                                                 : splice(stream.pipe, nullptr, nowhere_, nullptr,
+                                                          kDroppedAtOnce, SPLICE_F_NONBLOCK);
   if (count < 0) return errno == EINTR || errno == EAGAIN;
   if (count == 0) return false;
   int64_t wanted = count < room ? count : room;

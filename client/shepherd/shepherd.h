@@ -105,6 +105,8 @@ class Shepherd {
   Control control_;
   int folder_ = -1;
   int status_ = -1;
+  int exit_file_ = -1;      // with room for the exit record; -1: there was none
+  int64_t job_start_ = -1;  // as in the record; -1: to be looked up
   int64_t timer_set_ns_ = -1;
 
   bool main_gone_ = false;

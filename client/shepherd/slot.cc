@@ -43,6 +43,7 @@ const char* Slot::prepare() {
   mlockall(MCL_CURRENT | MCL_ONFAULT);
   // Nor for the disk priority of the thread that started us.
   set_disk_priority(0, DiskPriority::kNormal);
+  ignore_nothing();
   sigset_t handled;
   sigemptyset(&handled);
   for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&handled, signal);
@@ -68,6 +69,11 @@ const char* Slot::prepare() {
 void Slot::lose_monitor() {
   connected_ = false;
   reserve(kMonitor);
+}
+
+int64_t Slot::start_time() {
+  if (start_time_ < 0) start_time_ = start_time_of(getpid());
+  return start_time_;
 }
 
 int Slot::proc() {

@@ -22,6 +22,8 @@ class Slot {
   int run(const char* state_folder);
 
   const BootId& boot_id() const { return boot_id_; }
+  // Of this process, field 22 of /proc/PID/stat.
+  int64_t start_time();
   int signals() const { return kSignals; }
   int timer() const { return kTimer; }
   // -1: there is no connection.
@@ -72,6 +74,7 @@ class Slot {
   Cgroups cgroups_{kCgroups};
   bool connected_ = false;
   bool has_proc_ = false;
+  int64_t start_time_ = -1;
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
   char kept_control_[SUBLET_PATH_MAX_BYTES + 16];

@@ -1,6 +1,7 @@
 // The shepherd's first phase: from the order to a child that waits for go().
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -30,6 +31,14 @@ bool lock(int fd) {
   }
   errno = EWOULDBLOCK;
   return false;
+}
+
+// The kernel tells a start in ticks of 10 ms of the same clock. What it was if it lies between
+// these instants; -1: it may be one of two.
+int64_t ticks_between(int64_t from, int64_t to) {
+  constexpr int64_t kTickNs = 10'000'000, kRoundingNs = 1000;
+  const int64_t first = (from - kRoundingNs) / kTickNs;
+  return first == (to + kRoundingNs) / kTickNs && sysconf(_SC_CLK_TCK) == 100 ? first : -1;
 }
 
 }  // namespace
@@ -96,7 +105,8 @@ const char* Shepherd::prepare() {
     return "boot_id";
   }
   // An eviction must not wait for the owner's busy programs. The attempt before may have lost it.
-  become_real_time(0);
+  constexpr int kRealTime = SCHED_RR | SCHED_RESET_ON_FORK;
+  if (sched_getscheduler(0) != kRealTime) become_real_time(0);
   if (!add_environment()) return "environment";
   if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;
@@ -106,7 +116,7 @@ const char* Shepherd::prepare() {
   const BoundFiles bounds = cgroups.bound_files();
   if (const char* failed = bounds_.set(order_, cgroups.are_new(), &bounds)) return failed;
   if (!watch_traffic()) return "traffic";
-  reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
+  exit_file_ = reserve_room(folder_, SUBLET_EXIT_FILE, kExitBytes);
   if (slot_.proc() < 0) return "proc";
   processes_.use(slot_.proc(), cgroups.processes_files());
   const WeightFiles weight = cgroups.weight_files();
@@ -119,9 +129,9 @@ const char* Shepherd::write_record() {
   record.attempt = order_.attempt;
   record.boot_id = slot_.boot_id().text;
   record.shepherd_pid = getpid();
-  record.shepherd_start = start_time_of(getpid());
+  record.shepherd_start = slot_.start_time();
   record.job_pid = record.session = launch_.pid();
-  record.job_start = start_time_of(launch_.pid());
+  record.job_start = job_start_ >= 0 ? job_start_ : start_time_of(launch_.pid());
   record.uid = order_.uid == geteuid() ? -1 : order_.uid;
   record.cgroup_unified = order_.cgroup_unified;
   record.cgroup_cpu = order_.cgroup_cpu;
@@ -141,11 +151,13 @@ const char* Shepherd::start_process() {
   if (!slot_.meet_monitor(order_.monitor, hello)) return "monitor";
   if (!order_.walls) temporary_folders_.note();
   Room* const room = slot_.room().prepare(order_, slot_.kept()) ? &slot_.room() : nullptr;
+  const int64_t before = boot_now();
   if (const char* failed = launch_.fork(order_, slot_.cgroups(), weight_, room, output_.job_end(0),
                                         output_.job_end(1))) {
     memcpy(failure_.place, launch_.place(), sizeof failure_.place);
     return failed;
   }
+  job_start_ = ticks_between(before, boot_now());
   output_.close_job_ends();
   identify();
   return write_record();

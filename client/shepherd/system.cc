@@ -64,23 +64,26 @@ static bool write_all(int fd, const char* bytes, size_t size) {
   return true;
 }
 
+struct TemporaryName {
+  explicit TemporaryName(const char* name) { snprintf(text, sizeof text, ".%s.new", name); }
+  char text[32];
+};
+
 // Without O_TRUNC, so that space allocated by reserve_room() is used.
-static int open_temporary(int folder, const char* name, char (&temporary)[32]) {
-  snprintf(temporary, sizeof temporary, ".%s.new", name);
+static int open_temporary(int folder, const char* temporary) {
   return openat(folder, temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-void reserve_room(int folder, const char* name, size_t size) {
-  char temporary[32];
-  int fd = open_temporary(folder, name, temporary);
-  if (fd < 0) return;
-  if (fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) errno = 0;
-  close(fd);
+int reserve_room(int folder, const char* name, size_t size) {
+  const int fd = open_temporary(folder, TemporaryName(name).text);
+  if (fd >= 0 && fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) errno = 0;
+  return fd;
 }
 
-bool write_atomically(int folder, const char* name, const char* bytes, size_t size) {
-  char temporary[32];
-  int fd = open_temporary(folder, name, temporary);
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size, int reserved) {
+  const TemporaryName named(name);
+  const char* const temporary = named.text;
+  const int fd = reserved >= 0 ? reserved : open_temporary(folder, temporary);
   if (fd < 0) return false;
   bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_all(fd, bytes, size);
   int error = errno;
@@ -109,12 +112,28 @@ pid_t fork_sibling() {
 
 // By system call: the C library refuses to change the two signals that it reserves
 // for itself, and those may have been inherited as ignored.
-void reset_handlers() {
-  constexpr int kSignals = 64;
+constexpr int kSignals = 64;
+struct KernelAction {
+  void (*handler)(int);
+  char rest[64 - sizeof handler];
+};
+static void change_action(int signal, const KernelAction* wanted, KernelAction* found) {
   constexpr size_t kSetBytes = kSignals / 8;
-  static const char kStandard[64] = {};  // SIG_DFL, no flags, an empty set
-  for (int signal = 1; signal <= kSignals; ++signal)
-    syscall(SYS_rt_sigaction, signal, kStandard, nullptr, kSetBytes);
+  syscall(SYS_rt_sigaction, signal, wanted, found, kSetBytes);
+}
+static const KernelAction kStandard = {};  // SIG_DFL, no flags, an empty set
+
+void reset_handlers() {
+  for (int signal = 1; signal <= kSignals; ++signal) change_action(signal, &kStandard, nullptr);
+}
+
+// What has a handler gets its default action when a program is executed.
+void ignore_nothing() {
+  for (int signal = 1; signal <= kSignals; ++signal) {
+    KernelAction present = {};
+    change_action(signal, nullptr, &present);
+    if (present.handler == SIG_IGN) change_action(signal, &kStandard, nullptr);
+  }
 }
 
 void let_go(pid_t pid, int signal) {

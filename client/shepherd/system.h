@@ -22,12 +22,13 @@ struct BootId {
 int64_t read_whole(int folder, const char* name, char* to, size_t size);
 
 // Allocates disk space for a file that write_atomically() will write later, when the
-// disk may be full. Best effort.
-void reserve_room(int folder, const char* name, size_t size);
+// disk may be full. Best effort: a descriptor for that, or -1.
+int reserve_room(int folder, const char* name, size_t size);
 
-// Writes the file completely or not at all. It survives this process, not a power failure. False
-// with errno.
-bool write_atomically(int folder, const char* name, const char* bytes, size_t size);
+// Writes the file completely or not at all. It survives this process, not a power failure.
+// `reserved`: of reserve_room() for this file; it is closed. False with errno.
+bool write_atomically(int folder, const char* name, const char* bytes, size_t size,
+                      int reserved = -1);
 
 // Like fork(), but the new process is a child of this one's parent, and fork handlers are not
 // called.
@@ -40,6 +41,8 @@ bool reserve(int number);
 
 // All signals have their default action.
 void reset_handlers();
+// None is ignored, by this process or by programs that its children execute.
+void ignore_nothing();
 
 // A process that asked to be traced stops for its parent, which is not interested: it goes on with
 // this signal.
