@@ -142,8 +142,8 @@ struct Inside {
   Room* room;
 
   const char* enter() { return room ? room->enter() : walls->admit(); }
-  const char* hide_cgroups(const sublet_order& order) {
-    return room ? room->hide_cgroups(order) : walls->hide_cgroups(order);
+  const char* hide_cgroups(const sublet_order& order, const Cgroups& cgroups) {
+    return room ? room->hide_cgroups(order, cgroups.are_new()) : walls->hide_cgroups(order);
   }
   const char* place() const { return room ? "" : walls->place(); }
 };
@@ -169,7 +169,7 @@ const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Wei
   // Not before: a process with almost no weight should not hold the kernel's lock for all cgroups.
   if (!weight.demote_self()) return "cgroup weight";
   if (order.walls)
-    if (const char* failed = inside.hide_cgroups(order)) return failed;
+    if (const char* failed = inside.hide_cgroups(order, cgroups)) return failed;
   if (!leave_keyring()) return "keyring";
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;

@@ -221,20 +221,24 @@ const char* Room::enter() const {
   return chdir(here) == 0 ? nullptr : "walls";
 }
 
-const char* Room::hide_cgroups(const sublet_order& order) const {
+// Where its own is shown, a cover is of the group for which it was made.
+const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) const {
   if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
-  if (!notes_->covers_cgroups) return nullptr;
-  notes_->hidden = true;
-  return cover_cgroups(shows_cgroups(order)) ? nullptr : "walls";
+  const bool shows = shows_cgroups(order);
+  const bool made = notes_->cover == Cover::kMade;
+  if (!notes_->covers_cgroups || (made && !(shows && new_ones))) return nullptr;
+  notes_->cover = Cover::kHalf;
+  if ((made && !uncover_cgroups()) || !cover_cgroups(shows)) return "walls";
+  notes_->cover = Cover::kMade;
+  return nullptr;
 }
 
-// In the first process: removes what was mounted for the attempt.
+// In the first process: removes what was mounted for the attempt. False: something of it is left.
 bool Room::tidy() const {
-  const bool uncovered = !notes_->hidden || uncover_cgroups();
   const bool removed =
       !notes_->shown || (umount2(notes_->folder, MNT_DETACH) == 0 && rmdir(notes_->folder) == 0);
-  notes_->shown = notes_->hidden = false;
-  return uncovered && removed;
+  notes_->shown = false;
+  return removed && notes_->cover != Cover::kHalf;
 }
 
 bool Room::is_clean(int queues) const {

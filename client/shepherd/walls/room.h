@@ -34,8 +34,9 @@ class Room {
   // In the child: the namespaces, and the attempt's folder in them. Null, or the step that failed,
   // with errno.
   const char* enter() const;
-  // In the child, when it has joined its control groups: hides the others. The same.
-  const char* hide_cgroups(const sublet_order& order) const;
+  // In the child, when it has joined its control groups, which are `new_ones` or those of the
+  // attempt before: hides the others, unless they are hidden already. The same.
+  const char* hide_cgroups(const sublet_order& order, bool new_ones) const;
 
   // 0: there is none, or it is not used by the attempt.
   pid_t init() const { return used_ ? init_ : 0; }
@@ -60,15 +61,17 @@ class Room {
   void remove(const char* kept);
 
  private:
+  // Of control groups. A process may end while it makes it.
+  enum class Cover { kNone, kHalf, kMade };
   // What its processes tell each other.
   struct Notes {
     FreshPlaces fresh;
     bool covers_own;      // folders of attempts have to be shown
     bool covers_cgroups;  // they have to be hidden
-    // Of the present attempt: its folder, whether that is shown, and they are hidden.
+    Cover cover;
+    // Of the present attempt: its folder, and whether that is shown.
     char folder[PATH_MAX];
     bool shown;
-    bool hidden;
   };
   enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
