@@ -3,7 +3,8 @@
 //
 //   usage: bench-limits spawn COUNT AT_A_TIME   vfork, exec and wait of /bin/true
 //          bench-limits commit FILE ROWS COUNT  transactions of ROWS rows each, as durable
-//                                               as the server's (WAL, synchronous=FULL)
+//                                               as the server's (WAL, synchronous=FULL);
+//                                               p99 of one, too
 //          bench-limits rows FILE TABLE         reads every row
 //          bench-limits save FILE BYTES COUNT   writes a new file, syncs and renames it
 //          bench-limits signal COUNT            from sending SIGTERM until its handler runs
@@ -92,8 +93,10 @@ void commit(const std::string& path, uint64_t rows, uint64_t count) {
   database.run("create table if not exists jobs (id integer primary key, body text not null)");
   sqlite3_stmt* insert = database.prepare("insert into jobs (body) values (?)");
   const std::string body(150, 'x');
+  std::vector<double> delays;
   const auto began = Stopwatch::now();
   for (uint64_t i = 0; i < count; ++i) {
+    const auto asked = Stopwatch::now();
     database.run("begin immediate");
     for (uint64_t row = 0; row < rows; ++row) {
       database.check(
@@ -103,10 +106,14 @@ void commit(const std::string& path, uint64_t rows, uint64_t count) {
       database.check(sqlite3_reset(insert));
     }
     database.run("commit");
+    delays.push_back(since(asked));
   }
   const double seconds = since(began);
   sqlite3_finalize(insert);
-  print_rate(count * rows, seconds);
+  std::sort(delays.begin(), delays.end());
+  std::printf("{\"count\": %llu, \"seconds\": %.6f, \"p99\": %.9f}\n",
+              static_cast<unsigned long long>(count * rows), seconds,
+              delays.at(std::min(delays.size() - 1, delays.size() * 99 / 100)));
 }
 
 // Reads each column in its own type, so that SQLite does not convert numbers to text.

@@ -1,14 +1,15 @@
 // Many workstations in one process, each with its own connection: they join, pass their
 // callback reference, renew their leases every D/3 and accept no jobs.
 //
-//   usage: bench-machines SOCKET FOLDER COUNT SECONDS
+//   usage: bench-machines SOCKET FOLDER FIRST COUNT
 //
-// FOLDER receives COUNT symbolic links to the server's socket: the ORB takes each for another
-// server, so that no two machines share a connection. Prints {"joined_seconds"} when all have
-// joined, then renews for SECONDS and prints
-//   {"renewals", "p50", "p99", "ping_p50", "ping_p99"}
-// in seconds per call: a renewal is durable, a ping is not. Exits at the end of stdin, so that
-// the server can be measured with all of them connected.
+// FOLDER receives COUNT symbolic links to the server's socket, named by the machines' numbers
+// from FIRST on: the ORB takes each for another server, so that no two machines share a
+// connection. Prints {"joined_seconds"} when all have joined, and renews until the end of stdin,
+// so that the server can be measured with all of them connected. A line of stdin is a number of
+// seconds: prints how long the calls that begin in that time take, in seconds, as
+//   {"renewals": [...], "pings": [...]}
+// A renewal is durable, a ping is not.
 #include <omniORB4/CORBA.h>
 // clang-format off
 #include <omniORB4/omniObjRef.h>
@@ -84,15 +85,63 @@ struct Machine {
   v1::SessionKey key;
 };
 
-struct Delays {
-  std::vector<double> renewals;
-  std::vector<double> pings;
+// How long calls took, while somebody asks. Thread-safe.
+class Delays {
+ public:
+  // Longer if there is no call in that time.
+  void measure(double seconds) {
+    measuring_ = true;
+    do {
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    } while (none());
+    measuring_ = false;
+    std::lock_guard lock(mutex_);
+    std::printf("{\"renewals\": ");
+    print(renewals_);
+    std::printf(", \"pings\": ");
+    print(pings_);
+    std::printf("}\n");
+    std::fflush(stdout);
+  }
+
+  template <typename Renew, typename Ping>
+  void time(Renew renew, Ping ping) {
+    const bool wanted = measuring_;
+    const auto asked = Stopwatch::now();
+    renew();
+    const auto pinged = Stopwatch::now();
+    ping();
+    if (!wanted) return;
+    std::lock_guard lock(mutex_);
+    renewals_.push_back(std::chrono::duration<double>(pinged - asked).count());
+    pings_.push_back(seconds_since(pinged));
+  }
+
+ private:
+  bool none() {
+    std::lock_guard lock(mutex_);
+    return pings_.empty();
+  }
+  static void print(const std::vector<double>& values) {
+    for (size_t i = 0; i < values.size(); ++i)
+      std::printf("%s%.9f", i == 0 ? "[" : ", ", values[i]);
+    std::printf(values.empty() ? "[]" : "]");
+  }
+
+  std::atomic<bool> measuring_{false};
+  std::mutex mutex_;
+  std::vector<double> renewals_;
+  std::vector<double> pings_;
 };
 
 class Machines {
  public:
-  Machines(const std::string& socket, const std::string& folder, size_t count)
-      : socket_(socket), folder_(folder), orb_(orb_settings(count)), idler_(new Idler) {
+  Machines(const std::string& socket, const std::string& folder, size_t first, size_t count)
+      : socket_(socket),
+        folder_(folder),
+        first_(first),
+        orb_(orb_settings(count)),
+        idler_(new Idler) {
     PortableServer::ObjectId_var id = PortableServer::string_to_ObjectId("ExecutingClient");
     orb_.bidir_poa()->activate_object_with_id(id, idler_.in());
     CORBA::Object_var object = orb_.bidir_poa()->id_to_reference(id);
@@ -106,20 +155,12 @@ class Machines {
     });
   }
 
-  // Renews each machine's lease every D/3, evenly spread over that time.
-  Delays renew(double for_seconds) {
-    Delays all;
-    std::mutex mutex;
-    const auto end = Stopwatch::now() + std::chrono::duration_cast<Stopwatch::duration>(
-                                            std::chrono::duration<double>(for_seconds));
+  // Renews each machine's lease every D/3, evenly spread over that time, until the process
+  // ends.
+  void renew(Delays* delays) {
     in_parallel([&](size_t thread) {
-      Delays mine;
-      while (Stopwatch::now() < end) renew_once(thread, end, &mine);
-      std::lock_guard lock(mutex);
-      all.renewals.insert(all.renewals.end(), mine.renewals.begin(), mine.renewals.end());
-      all.pings.insert(all.pings.end(), mine.pings.begin(), mine.pings.end());
+      for (;;) renew_once(thread, delays);
     });
-    return all;
   }
 
  private:
@@ -167,10 +208,11 @@ class Machines {
   }
 
   void join(size_t i) {
-    const std::string path = folder_ + "/" + std::to_string(i);
+    const std::string number = std::to_string(first_ + i);
+    const std::string path = folder_ + "/" + number;
     if (symlink(socket_.c_str(), path.c_str()) != 0) throw std::runtime_error("no link " + path);
     v1::MachineDescription facts{};
-    facts.name = ("machine-" + std::to_string(i)).c_str();
+    facts.name = ("machine-" + number).c_str();
     facts.os = "linux";
     facts.architecture = "x86_64";
     facts.cores = facts.slots = 2;
@@ -197,54 +239,44 @@ class Machines {
     v1::RenewAnswer_var answer = machine.server->renew(machine.key, report, v1::AttemptStatuses());
   }
 
-  void renew_once(size_t thread, Stopwatch::time_point end, Delays* delays) {
+  void renew_once(size_t thread, Delays* delays) {
     const auto round = Stopwatch::now();
     for (size_t i = thread; i < machines_.size(); i += kThreads) {
-      std::this_thread::sleep_until(
-          std::min<Stopwatch::time_point>(end, round + kRenewEvery * i / machines_.size()));
-      if (Stopwatch::now() >= end) return;
-      const auto asked = Stopwatch::now();
-      renew(machines_[i]);
-      delays->renewals.push_back(seconds_since(asked));
-      const auto pinged = Stopwatch::now();
-      machines_[i].session->ping();
-      delays->pings.push_back(seconds_since(pinged));
+      std::this_thread::sleep_until(round + kRenewEvery * i / machines_.size());
+      delays->time([&] { renew(machines_[i]); }, [&] { machines_[i].session->ping(); });
     }
-    std::this_thread::sleep_until(std::min<Stopwatch::time_point>(end, round + kRenewEvery));
+    std::this_thread::sleep_until(round + kRenewEvery);
   }
 
   const std::string socket_;
   const std::string folder_;
+  const size_t first_;
   Orb orb_;
   PortableServer::Servant_var<Idler> idler_;
   v1::ExecutingClient_var self_;
   std::vector<Machine> machines_;
 };
 
-double percentile(std::vector<double>& values, size_t percent) {
-  std::sort(values.begin(), values.end());
-  return values.at(std::min(values.size() - 1, values.size() * percent / 100));
-}
-
 int run(char** argv) {
   rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  Machines machines(argv[1], argv[2], std::stoull(argv[3]));
+  Machines machines(argv[1], argv[2], std::stoull(argv[3]), std::stoull(argv[4]));
   const auto began = Stopwatch::now();
   machines.join();
   std::printf("{\"joined_seconds\": %.3f}\n", seconds_since(began));
   std::fflush(stdout);
-  Delays delays = machines.renew(std::stod(argv[4]));
-  std::printf(
-      "{\"renewals\": %zu, \"p50\": %.9f, \"p99\": %.9f, \"ping_p50\": %.9f, "
-      "\"ping_p99\": %.9f}\n",
-      delays.renewals.size(), percentile(delays.renewals, 50), percentile(delays.renewals, 99),
-      percentile(delays.pings, 50), percentile(delays.pings, 99));
-  std::fflush(stdout);
-  for (std::string line; std::getline(std::cin, line);) {
-  }
+  Delays delays;
+  std::thread renewing([&] {
+    try {
+      machines.renew(&delays);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "bench-machines: %s\n", error.what());
+      _exit(1);
+    }
+  });
+  for (std::string line; std::getline(std::cin, line);) delays.measure(std::stod(line));
   // Closing thousands of connections one by one takes long; the exit closes them at once.
   _exit(0);
 }
@@ -253,8 +285,7 @@ int run(char** argv) {
 }  // namespace sublet
 
 int main(int argc, char** argv) {
-  if (argc != 5)
-    return std::fputs("usage: bench-machines SOCKET FOLDER COUNT SECONDS\n", stderr), 2;
+  if (argc != 5) return std::fputs("usage: bench-machines SOCKET FOLDER FIRST COUNT\n", stderr), 2;
   try {
     return sublet::run(argv);
   } catch (const std::exception& error) {

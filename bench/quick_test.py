@@ -45,7 +45,7 @@ METRICS = {
                for policy in decide.POLICIES for setting in ("10_users_1_groups", "10_users_4_groups")
                for metric in decide.METRICS],
     "machines": [name + "_10_machines" for name in (
-        "joins", "memory_each", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
+        "joins", "memory_each", "threads", "cpu", "renewal_p50", "renewal_p99", "ping_p50", "ping_p99")],
     "restart": ["restart_100_queued", "restart_100_queued_worst", "server_memory_100_queued"],
     "idle": [who + what for who in ("monitor", "client", "workstation", "server")
              for what in ("_cpu", "_wakeups", "_private_memory")] +
@@ -74,7 +74,7 @@ METRICS = {
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
-MAY_BE_ZERO = {"saves_missing", *(way + "_kernel" for way in SLOTS),
+MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", *(way + "_kernel" for way in SLOTS),
                *(cpu + "_" + queue for cpu in ("cpu_all", "cpu_shepherds_and_jobs", "cpu_monitor")
                  for queue in QUEUES),
                *(group + way + part for group in (*EVICTIONS, *FEW)
