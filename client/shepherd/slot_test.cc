@@ -18,6 +18,7 @@ namespace {
 class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(ShepherdSlotTest);
   CPPUNIT_TEST(one_process_runs_attempt_after_attempt);
+  CPPUNIT_TEST(the_record_names_the_processes);
   CPPUNIT_TEST(an_attempt_inherits_nothing);
   CPPUNIT_TEST(nor_the_cpu_time_of_those_before);
   CPPUNIT_TEST(attempts_leave_no_descriptor);
@@ -60,6 +61,23 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT_EQUAL(1, rig.monitor().connected());
     CPPUNIT_ASSERT_EQUAL(3, rig.monitor().greeted());
+  }
+
+  void the_record_names_the_processes() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (int i = 0; i < 10; ++i) {
+      const AttemptOrder order = rig.order({"wait"});
+      const std::string folder = rig.prepare(order);
+      const auto given = slot.run(name_of(order));
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      const AttemptRecord record = rig.record(folder);
+      for (const ProcessId& one : {record.program, record.shepherd})
+        CPPUNIT_ASSERT_EQUAL(process_start_time(one.pid).value(), one.start_time);
+      CPPUNIT_ASSERT_EQUAL(slot.id().pid, record.shepherd.pid);
+      rig.ask(folder, rig.frame(order, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+      CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
+    }
   }
 
   // The first was asked to leave, printed, used CPU time and was killed for it.

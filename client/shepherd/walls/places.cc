@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -381,7 +383,25 @@ int count_names(int at, const char* path) {
   return count == 0 ? names : -1;
 }
 
-int make_mount_point(const char* path) { return walk(path, true, false); }
+// All of it but the end is usually there, and is then looked up at once.
+int make_mount_point(const char* path) {
+  char parent[PATH_MAX];
+  strcpy(parent, path);
+  char* const end = strrchr(parent, '/');
+  *end = 0;
+  struct open_how how = {};
+  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const auto folder = static_cast<int>(syscall(SYS_openat2, AT_FDCWD, parent, &how, sizeof how));
+  if (folder < 0) return walk(path, true, false);
+  int point = -1;
+  if (mkdirat(folder, end + 1, 0711) == 0 || errno == EEXIST)
+    point = openat(folder, end + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  const int error = errno;
+  close(folder);
+  errno = error;
+  return point;
+}
 
 bool shows_cgroups(const sublet_order& order) {
   return *order.cgroup_unified && strcmp(order.cgroup_unified, order.cgroup_memory) == 0;
