@@ -20,9 +20,13 @@ namespace sublet::shepherd {
 namespace {
 
 constexpr int kTries = 100;
+constexpr long kPauseNs = 1'000'000;
+// The dead leave their cores soon: for so long, because new folders cost more.
+constexpr int kLooks = 20;
+constexpr long kLookNs = 50'000;
 
-void pause_1ms() {
-  const struct timespec pause = {0, 1'000'000};
+void pause_for(long ns) {
+  const struct timespec pause = {0, ns};
   nanosleep(&pause, nullptr);
 }
 
@@ -35,7 +39,7 @@ int make_locked(const char* path) {
     const bool locked = folder >= 0 && flock(folder, LOCK_EX | LOCK_NB) == 0;
     if (locked && mkdir(path, 0755) != 0 && errno == EEXIST) return folder;
     if (folder >= 0) close(folder);
-    if (!locked) pause_1ms();
+    if (!locked) pause_for(kPauseNs);
   }
   errno = EWOULDBLOCK;
   return -1;
@@ -43,7 +47,7 @@ int make_locked(const char* path) {
 
 void remove_folder(const char* path) {
   // A process that was just reaped may still be leaving the cgroup.
-  for (int i = 0; i < kTries && rmdir(path) != 0 && errno == EBUSY; ++i) pause_1ms();
+  for (int i = 0; i < kTries && rmdir(path) != 0 && errno == EBUSY; ++i) pause_for(kPauseNs);
 }
 
 bool is_in_same_folder(const char* one, const char* other) {
@@ -222,7 +226,17 @@ bool Cgroups::are_untouched() {
 bool Cgroups::are_empty() const {
   for (int i = 0; i < kFolders; ++i)
     if (held_[i] >= 0 && !has_no_folder(held_[i])) return false;
-  return is_empty_and_thawed(held_[kEvents]);
+  // Who has ended but has not left its core yet is no member.
+  const auto has_members = [this] {
+    char one;
+    return pread(held_[kList], &one, 1, 0) != 0;
+  };
+  bool empty = is_empty_and_thawed(held_[kEvents]);
+  for (int i = 0; i < kLooks && !empty && !has_members(); ++i) {
+    pause_for(kLookNs);
+    empty = is_empty_and_thawed(held_[kEvents]);
+  }
+  return empty;
 }
 
 bool Cgroups::watch_traffic(const sublet_order& order) {
@@ -261,7 +275,9 @@ const char* Cgroups::join() const {
   return nullptr;
 }
 
+// Who has ended may not have left its core yet, and would wait there behind the owner's programs.
 void Cgroups::leave(bool kept) {
+  if (held_[kIdle] >= 0 && pwrite(held_[kIdle], "0", 1, 0) < 0) errno = 0;
   kept_ = kept && has_texts_ && are_untouched();
   if (!kept_) remove();
 }
