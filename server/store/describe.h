@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "server/store/packed.h"
 #include "server/store/table.h"
 
 namespace sublet::server {
@@ -29,6 +30,12 @@ struct Member {
   }
   static void take(Cell& from, void* row) {
     assign(from, member_of<kPath...>(*static_cast<Row*>(row)));
+  }
+  static bool pack(const void* row, std::string& to) {
+    return put_packed(member_of<kPath...>(*static_cast<const Row*>(row)), to);
+  }
+  static bool unpack(PackedReader* from, const Column& column, void* row) {
+    return take_packed(from, column, member_of<kPath...>(*static_cast<Row*>(row)));
   }
 };
 
@@ -62,6 +69,7 @@ template <typename Row>
 struct Line {
   Column column;
   bool is_stored = true;
+  bool is_packed = false;        // stored in the column of Type::kPacked
   std::string_view path = {};    // mark of the stored member; empty: the database numbers it
   std::string_view member = {};  // mark of the row's member that is or contains it
   int parts = 1;                 // number of members of that member
@@ -106,6 +114,26 @@ constexpr auto key(const char* name) {
   return line;
 }
 
+// A member whose value is one of those in the table's packed_column().
+template <auto kFirst, auto... kRest>
+constexpr auto packed(const char* name) {
+  using Path = Member<RowOf<kFirst>, kFirst, kRest...>;
+  auto line = column<kFirst, kRest...>(name);
+  line.column.pack = &Path::pack;
+  line.column.unpack = &Path::unpack;
+  line.is_packed = true;
+  return line;
+}
+
+// The column of the packed members.
+template <typename Row>
+constexpr Line<Row> packed_column(const char* name) {
+  Line<Row> line;
+  line.column.name = name;
+  line.column.type = Type::kPacked;
+  return line;
+}
+
 // The key of a table whose rows the database numbers.
 template <typename Row>
 constexpr Line<Row> numbered(const char* name) {
@@ -129,7 +157,7 @@ consteval TableOf<Row>::TableOf(const char* table, Storage how,
                                 std::initializer_list<Index> index_list) {
   name = table;
   storage = how;
-  bool has_key = false;
+  bool has_key = false, has_packed = false;
   int members = count_members<Row>();
   for (const Line<Row>* line = lines.begin(); line != lines.end(); ++line) {
     const Column& column = line->column;
@@ -142,9 +170,14 @@ consteval TableOf<Row>::TableOf(const char* table, Storage how,
     has_key |= column.key;
     if (is_first_part) members += line->parts - 1;
     if (!line->path.empty()) --members;
-    if (line->is_stored) column_list[column_count++] = column;
+    has_packed |= column.type == Type::kPacked;
+    if (line->is_packed)
+      packed_list[packed_count++] = column;
+    else if (line->is_stored)
+      column_list[column_count++] = column;
   }
   if (!has_key) throw "no key";
+  if (has_packed != (packed_count > 0)) throw "packed members without their column, or it alone";
   if (members != 0) throw "a member of the row is in no column";
   size_t count = 0;
   for (const Index& index : index_list) indexes[count++] = index;

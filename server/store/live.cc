@@ -30,7 +30,13 @@ std::vector<std::string> live_attempts() {
               "and j.state not in (5, 6, 7) and j.attempts > 0 and attempts.state = 5"};
 }
 
-std::vector<std::string> live_stops() {
+// The states are those of live jobs, so that index jobs_batch serves.
+std::vector<std::string> live_stops(bool few) {
+  if (few)
+    return {
+        "stops where exists (select 1 from jobs where jobs.batch = stops.batch and jobs.state "
+        "in (1, 2, 3, 4, 8, 9)) or exists (select 1 from drafts where drafts.batch = "
+        "stops.batch and entering = 1)"};
   return {"stops where batch in (select batch from jobs" + through("jobs_live") +
           " where state not in (5, 6, 7) union select batch from drafts" + through("drafts_live") +
           " where entering = 1)"};
@@ -71,16 +77,19 @@ void load_relations(soci::session& sql, std::vector<std::string>* damage,
   }
 }
 
-// There are no more jobs than ids.
-bool are_mostly_live(soci::session& sql) {
-  const uint64_t live = number_of(
+}  // namespace
+
+uint64_t count_live_jobs(soci::session& sql) {
+  return number_of(
       sql, "select count(*) from jobs" + through("jobs_live") + " where state not in (5, 6, 7)");
+}
+
+// There are no more jobs than ids.
+bool are_most(soci::session& sql, uint64_t live) {
   const uint64_t ids = number_of(
       sql, "select coalesce((select max(id) from jobs) - (select min(id) from jobs) + 1, 0)");
   return 2 * live > ids;
 }
-
-}  // namespace
 
 scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* damage) {
   scheduling::Snapshot snapshot;
@@ -96,11 +105,14 @@ scheduling::Snapshot live_rows(soci::session& sql, std::vector<std::string>* dam
   load_rows(sql, tables::kUsers, {"users"}, damage, &snapshot.users);
   load_rows(sql, tables::kMachines, {"machines order by id"}, damage, &snapshot.machines);
   load_rows(sql, tables::kAbsences, {"absences order by machine"}, damage, &snapshot.absences);
-  load_rows(sql, tables::kJobs, live_jobs(are_mostly_live(sql)), damage, &snapshot.jobs);
+  const uint64_t live = count_live_jobs(sql);
+  snapshot.jobs.reserve(live);
+  load_rows(sql, tables::kJobs, live_jobs(are_most(sql, live)), damage, &snapshot.jobs);
   load_rows(sql, tables::kAttempts, live_attempts(), damage, &snapshot.attempts);
   std::sort(snapshot.attempts.begin(), snapshot.attempts.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
-  load_rows(sql, tables::kStops, live_stops(), damage, &snapshot.batches);
+  const bool few_stops = number_of(sql, "select count(*) from stops") < live;
+  load_rows(sql, tables::kStops, live_stops(few_stops), damage, &snapshot.batches);
   load_rows(sql, tables::kPrograms, {"programs"}, damage, &snapshot.programs);
   load_relations(sql, damage, &snapshot.relations);
   return snapshot;

@@ -3,6 +3,7 @@
 #ifndef SUBLET_SERVER_STORE_LIVE_H_
 #define SUBLET_SERVER_STORE_LIVE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,11 @@ namespace sublet::server {
 // mostly_live: most jobs are live, so that reading all takes less time than looking them up.
 std::vector<std::string> live_jobs(bool mostly_live = false);
 std::vector<std::string> live_attempts();
-std::vector<std::string> live_stops();
+uint64_t count_live_jobs(soci::session& sql);  // rows
+// Whether so many are most of all.
+bool are_most(soci::session& sql, uint64_t live);
+// few: fewer batches have a stop condition or limit than jobs are live.
+std::vector<std::string> live_stops(bool few = false);
 std::vector<std::string> live_relations();
 
 // All of them, without the highest ids. A row that cannot be read is skipped and reported in

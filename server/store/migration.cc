@@ -8,6 +8,7 @@
 #include "server/store/replacement.h"
 #include "server/store/sqlite.h"
 #include "server/store/tables.h"
+#include "server/store/unpacked_jobs.h"
 
 namespace sublet::server {
 namespace {
@@ -103,6 +104,12 @@ const std::vector<std::vector<std::string>>& steps() {
       {
           "alter table stops add column to_come bigint not null default 0",
       },
+      // 15: what no query names of a job is in one column (pack_jobs).
+      {
+          "drop index if exists jobs_live",
+          "drop index if exists jobs_batch",
+          std::string("alter table jobs rename to ") + kUnpackedJobs,
+      },
   };
   return kSteps;
 }
@@ -122,6 +129,7 @@ void change_layout(const std::string& path, int from) {
       sql << statement;
   for (const Table* table : tables::all())
     for (const std::string& statement : creation(*table)) sql << statement;
+  if (from < kJobsPacked) pack_jobs(sql);
   sql << "update pool set version = " << kSchemaVersion;
   transaction.commit();
 }

@@ -4,6 +4,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -31,6 +32,8 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_11_is_lost);
   CPPUNIT_TEST(nothing_of_layout_12_is_lost);
   CPPUNIT_TEST(jobs_of_layout_13_are_counted);
+  CPPUNIT_TEST(nothing_of_layout_14_is_lost);
+  CPPUNIT_TEST(damaged_jobs_cost_themselves_only);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
   CPPUNIT_TEST(a_database_in_use_is_left_alone);
@@ -194,8 +197,12 @@ class MigrationTest : public CppUnit::TestFixture {
       live += std::to_string(job.id) + "+" + std::to_string(job.count) + " " +
               std::to_string(job.priority) + "\n";
     CPPUNIT_ASSERT_EQUAL(std::string("2+1 0\n3+2 0\n5+1 7\n6+1 0\n"), live);
+    std::string started;
+    Archive archive(path());
+    for (const JobRow& row : archive.runs({}, 0, 1000).rows)
+      if (row.job.has_started) started += line(static_cast<int>(row.job.id));
     CPPUNIT_ASSERT_EQUAL(rows(path(), "select distinct job from attempts where started > 0"),
-                         rows(path(), "select id from jobs where has_started = 1"));
+                         started);
     CPPUNIT_ASSERT_EQUAL(line(0), rows(path(), "select count(*) from relations"));
     for (const auto& job : snapshot.jobs) CPPUNIT_ASSERT(job.needs.resources.empty());
     for (const auto& machine : snapshot.machines) CPPUNIT_ASSERT(machine.resources.empty());
@@ -241,6 +248,78 @@ class MigrationTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, end.processes_peak);
     CPPUNIT_ASSERT_EQUAL(uint64_t{40960}, end.disk_peak);
     CPPUNIT_ASSERT_EQUAL(int64_t{-1}, end.network_bytes);
+  }
+
+  // Each value of each job, by its name in layout 14; reals in thousandths.
+  void nothing_of_layout_14_is_lost() {
+    make(14);
+    std::vector<Column> columns(tables::kJobs.packed().begin(), tables::kJobs.packed().end());
+    for (const Column& column : tables::kJobs.columns())
+      if (column.type != Type::kPacked) columns.push_back(column);
+    std::string names, found;
+    for (const Column& column : columns) {
+      const std::string name = column.name;
+      const bool real = column.type == Type::kReal;
+      names += (names.empty() ? "" : ", ") + (real ? "cast(1000 * " + name + " as integer)" : name);
+    }
+    const std::string expected = rows(path(), "select " + names + " from jobs order by id");
+    { SqlStore store(path()); }
+    Archive archive(path());
+    for (const JobRow& row : archive.runs({}, 0, 1000).rows) {
+      for (const Column& column : columns) {
+        Values values;
+        column.put(&row.job, values);
+        for (const long long value : values.integers) found += std::to_string(value);
+        for (const double value : values.reals)
+          found += std::to_string(static_cast<long long>(1000 * value));
+        for (const std::string& value : values.texts) found += value;
+        found += "|";
+      }
+      found += "\n";
+    }
+    CPPUNIT_ASSERT(std::count(found.begin(), found.end(), '\n') >= 8);
+    CPPUNIT_ASSERT_EQUAL(expected, found);
+  }
+
+  // Texts among numbers, numbers that are too large, values that are missing.
+  void damaged_jobs_cost_themselves_only() {
+    make(14);
+    const std::string named =
+        "select id, batch, user_name, state, attempts, changed, count from jobs order by id";
+    const std::string all = rows(path(), "select id from jobs order by id");
+    // Without the conditions that values are there.
+    execute(path(),
+            "create table j as select * from jobs; drop table jobs; alter table j rename to jobs; "
+            "create index jobs_live on jobs (id, attempts) where state not in (5, 6, 7);"
+            "create index jobs_batch on jobs (batch, state);"
+            "update jobs set state = 'rubbish' where id = 2;"
+            "update jobs set state = 99 where id = 3;"
+            "update jobs set cores = 1 << 33 where id = 4;"
+            "update jobs set submitted = 'x' where id = 5;"
+            "update jobs set memory = null, attempts = null where id = 6;"
+            "update jobs set share_priority = 'y' where id = 26");
+    const std::string before = rows(path(),
+                                    "select id, batch, user_name, state, coalesce(attempts, ''), "
+                                    "changed, count from jobs order by id");
+    SqlStore store(path());
+    CPPUNIT_ASSERT_EQUAL(line(kSchemaVersion), layout(path()));
+    CPPUNIT_ASSERT_EQUAL(before, rows(path(), named));
+    CPPUNIT_ASSERT_EQUAL(std::string("ok|\n"), rows(path(), "pragma integrity_check"));
+    CPPUNIT_ASSERT_EQUAL(std::string("2|\n3|\n4|\n5|\n6|\n26|\n"),
+                         rows(path(), "select id from jobs where packed like '!%' order by id"));
+    CPPUNIT_ASSERT_EQUAL(line(1),
+                         rows(path(),
+                              "select packed like '! % submit_host = ''vm'' % cores = 8589934592 "
+                              "%' from jobs where id = 4"));
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(!damage.empty());
+    std::vector<JobId> listed;
+    for (const JobRow& row : Archive(path()).runs({}, 0, 1000).rows) listed.push_back(row.job.id);
+    for (const JobId id : listed) CPPUNIT_ASSERT(id < 2 || id > 26);
+    CPPUNIT_ASSERT_EQUAL(std::count(all.begin(), all.end(), '\n'),
+                         static_cast<std::ptrdiff_t>(listed.size() + 6));
+    for (const auto& job : snapshot.jobs) CPPUNIT_ASSERT(job.id < 2 || job.id > 26);
   }
 
   void the_old_one_is_kept() {

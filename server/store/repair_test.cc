@@ -154,6 +154,7 @@ class RepairTest : public CppUnit::TestFixture {
       job.user = "ann";
       job.state = JobState::kDone;
       job.reason = std::string("done\0\xff", 6);
+      job.needs.require = "memory_mb >= 2000";
       c.jobs[id] = job;
       c.specs.push_back(SpecRow{id, 1, "name", std::string("\0\xfe body", 7)});
       const std::string request = "request " + std::to_string(id);

@@ -1,6 +1,7 @@
 #include "server/store/rows.h"
 
 #include "base/log.h"
+#include "server/store/packed.h"
 
 namespace sublet::server {
 namespace {
@@ -16,14 +17,14 @@ void Rows::add(const Table& table, void* row, const std::string& alias, const st
   if (table_.empty()) table_ = table.name;
   for (const Column& column : table.columns()) {
     if (column.type == Type::kNumbered || column.name == without) continue;
-    add(column, (alias.empty() ? "" : alias + ".") + column.name, row, may_be_null);
+    add(column, (alias.empty() ? "" : alias + ".") + column.name, row, may_be_null, &table);
   }
 }
 
 void Rows::add(const Column& column, const std::string& expression, void* variable,
-               bool may_be_null) {
-  Field& field = fields_.emplace_back(Field{column, expression, variable, may_be_null});
-  if (column.type == Type::kText) {
+               bool may_be_null, const Table* table) {
+  Field& field = fields_.emplace_back(Field{column, expression, variable, may_be_null, table});
+  if (column.type == Type::kText || column.type == Type::kPacked) {
     statement_.exchange(soci::into(field.cell.text, field.state));
   } else if (column.type == Type::kReal) {
     statement_.exchange(soci::into(field.cell.real, field.state));
@@ -50,22 +51,35 @@ bool Rows::next() {
   if (!statement_.fetch()) return false;
   for (const auto& reset : resets_) reset();
   const Field* damaged = nullptr;
+  const char* what = "";
   for (Field& field : fields_) {
-    const Column& column = field.column;
-    if (field.state == soci::i_null) {
-      if (field.may_be_null) continue;
-      field.cell = Cell();
+    if (const char* wrong = take(field)) {
       damaged = &field;
-    } else if (is_integer(column) &&
-               (field.cell.integer < column.lowest || field.cell.integer > column.highest)) {
-      damaged = &field;
+      what = wrong;
     }
-    column.take(field.cell, field.variable);
   }
-  if (damaged)
-    throw protocol::Damaged(damaged->expression +
-                            (damaged->state == soci::i_null ? " is null" : " is out of range"));
+  if (damaged) throw protocol::Damaged(damaged->expression + what);
   return true;
+}
+
+// Returns what is wrong with the value; null: nothing.
+const char* Rows::take(Field& field) {
+  const Column& column = field.column;
+  const char* wrong = nullptr;
+  if (field.state == soci::i_null) {
+    if (field.may_be_null) return nullptr;
+    field.cell = Cell();
+    wrong = " is null";
+  } else if (is_integer(column) &&
+             (field.cell.integer < column.lowest || field.cell.integer > column.highest)) {
+    wrong = " is out of range";
+  }
+  if (column.type != Type::kPacked) {
+    column.take(field.cell, field.variable);
+  } else if (!unpack(*field.table, field.cell.text, field.variable) && wrong == nullptr) {
+    wrong = " is damaged";
+  }
+  return wrong;
 }
 
 void Rows::each(const std::function<void()>& read) {

@@ -67,12 +67,15 @@ class Rows {
     std::string expression;
     void* variable;
     bool may_be_null;
+    const Table* table = nullptr;  // of a column of Type::kPacked
     Cell cell = {};
     soci::indicator state = soci::i_ok;
   };
   void add(const Table& table, void* row, const std::string& alias, const std::string& without,
            bool may_be_null);
-  void add(const Column& column, const std::string& expression, void* variable, bool may_be_null);
+  void add(const Column& column, const std::string& expression, void* variable, bool may_be_null,
+           const Table* table = nullptr);
+  static const char* take(Field& field);
 
   // Deques, because the statement keeps pointers to the elements.
   std::deque<Field> fields_;

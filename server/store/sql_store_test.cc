@@ -529,6 +529,10 @@ class SqlStoreTest : public CppUnit::TestFixture {
     const std::string all = texts("explain query plan select * from " + live_jobs(true).front(), 3);
     CPPUNIT_ASSERT_MESSAGE(all, all.find("SCAN jobs") != std::string::npos);
     CPPUNIT_ASSERT_MESSAGE(all, all.find("INDEX") == std::string::npos);
+    for (const std::string& question : live_stops(true)) {
+      const std::string plan = texts("explain query plan select * from " + question, 3);
+      CPPUNIT_ASSERT_MESSAGE(plan, plan.find("jobs_batch (batch=? AND state=?)") != plan.npos);
+    }
     // The condition used to list unfinished jobs.
     const std::string plan = texts(
         "explain query plan select * from jobs where id >= 3 and id <= 9 and jobs.state not in (5, "

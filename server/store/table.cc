@@ -15,6 +15,7 @@ std::string declaration(const Column& column) {
     case Type::kReal:
       return name + " double precision not null";
     case Type::kText:
+    case Type::kPacked:
       return name + " text not null";
     case Type::kNumbered:
       return name + sqlite::kNumbered;

@@ -27,6 +27,7 @@ enum class Type {
   kReal,      // double precision
   kText,      // any bytes
   kNumbered,  // the database assigns the next number to each new row; not in the struct
+  kPacked,    // the values of all packed columns (packed.h)
 };
 
 // A value that was read, in the member for its type.
@@ -43,6 +44,8 @@ struct Values {
   std::vector<std::string> texts;
 };
 
+class PackedReader;
+
 struct Column {
   const char* name = "";
   Type type = Type::kNumbered;
@@ -54,6 +57,10 @@ struct Column {
   // Convert between the member of a row and its value; `row` points to the table's row type.
   void (*put)(const void* row, Values& to) = nullptr;
   void (*take)(Cell& from, void* row) = nullptr;
+  // The same for a packed column. pack() returns false, and appends nothing, if the value is 0 or
+  // empty; unpack() is then called without a reader. It returns false if the value is damaged.
+  bool (*pack)(const void* row, std::string& to) = nullptr;
+  bool (*unpack)(PackedReader* from, const Column& column, void* row) = nullptr;
 };
 
 struct Index {
@@ -71,9 +78,14 @@ struct Table {
   Storage storage = Storage::kApart;
   std::array<Column, 40> column_list = {};
   size_t column_count = 0;
+  // What no query names is in the column of Type::kPacked, if there is one: reading and writing one
+  // column takes less time than many. New ones come last, so that old rows can be read.
+  std::array<Column, 32> packed_list = {};
+  size_t packed_count = 0;
   std::array<Index, 3> indexes = {};  // unused ones have no name
 
   constexpr std::span<const Column> columns() const { return {column_list.data(), column_count}; }
+  constexpr std::span<const Column> packed() const { return {packed_list.data(), packed_count}; }
 };
 
 // Statements that create the table and its indexes where they do not exist.

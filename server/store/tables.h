@@ -15,7 +15,7 @@ namespace sublet::server {
 
 // The layout of the database, kept in table pool. To change it, add a step to migration.cc and
 // a dump of the old layout to layouts/.
-inline constexpr int32_t kSchemaVersion = 14;
+inline constexpr int32_t kSchemaVersion = 15;
 
 struct PoolRow {
   int32_t id = 1;  // the only row

@@ -36,6 +36,15 @@ Cell value_of(const Column& column, const void* row) {
   return cell;
 }
 
+// All columns that are members, packed ones among them.
+std::vector<Column> members_of(const Table& table) {
+  std::vector<Column> members;
+  for (const Column& column : table.columns())
+    if (column.put != nullptr) members.push_back(column);
+  members.insert(members.end(), table.packed().begin(), table.packed().end());
+  return members;
+}
+
 // The primary key and all columns; the key of rows that the database numbers is empty.
 using Key = std::vector<std::pair<long long, std::string>>;
 using Whole = std::vector<std::tuple<long long, double, std::string>>;
@@ -50,8 +59,7 @@ Key key_of(const Table& table, const void* row) {
 }
 Whole whole_of(const Table& table, const void* row) {
   Whole whole;
-  for (const Column& column : table.columns()) {
-    if (column.put == nullptr) continue;
+  for (const Column& column : members_of(table)) {
     const Cell cell = value_of(column, row);
     whole.emplace_back(cell.integer, cell.real, cell.text);
   }
@@ -70,8 +78,7 @@ long long any_integer(const Column& column) {
 template <typename Row>
 Row any_row(const TableOf<Row>& table) {
   Row row;
-  for (const Column& column : table.columns()) {
-    if (column.take == nullptr) continue;
+  for (const Column& column : members_of(table)) {
     Cell cell;
     cell.text = *rc::gen::arbitrary<std::string>();
     cell.real = *rc::gen::arbitrary<double>();
@@ -132,8 +139,8 @@ class TablesTest : public CppUnit::TestFixture {
       std::string name, type, described, found, key;
       bool is_key = false;
       for (const Column& column : table->columns()) {
-        constexpr const char* kTypes[] = {"integer", "bigint", "double precision", "text",
-                                          "integer"};
+        constexpr const char* kTypes[] = {"integer", "bigint",  "double precision",
+                                          "text",    "integer", "text"};
         described += std::string(column.name) + " " + kTypes[static_cast<size_t>(column.type)] +
                      (column.key ? " key\n" : "\n");
       }

@@ -1,5 +1,7 @@
 #include "server/store/writer.h"
 
+#include "server/store/packed.h"
+
 namespace sublet::server {
 namespace {
 
@@ -19,8 +21,13 @@ Bulk::Bulk(const Table& table) : Bulk(upsert(table), types_of(table)) {}
 
 void Bulk::add_row(const Table& table, const void* row) {
   auto values = parameters_.begin();
-  for (const Column& column : table.columns())
-    if (column.type != Type::kNumbered) column.put(row, *values++);
+  for (const Column& column : table.columns()) {
+    if (column.type == Type::kNumbered) continue;
+    if (column.type == Type::kPacked)
+      (values++)->texts.push_back(pack(table, row));
+    else
+      column.put(row, *values++);
+  }
   ++rows_;
 }
 
@@ -43,7 +50,7 @@ void Bulk::clear() {
 void Bulk::prepare(soci::session& session) {
   statement_ = std::make_unique<soci::statement>(session);
   for (size_t i = 0; i < types_.size(); ++i) {
-    if (types_[i] == Type::kText) {
+    if (types_[i] == Type::kText || types_[i] == Type::kPacked) {
       statement_->exchange(soci::use(parameters_[i].texts));
     } else if (types_[i] == Type::kReal) {
       statement_->exchange(soci::use(parameters_[i].reals));

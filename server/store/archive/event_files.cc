@@ -93,7 +93,8 @@ void copy_head(soci::session& from, soci::session& to) {
   copy_rows(from, tables::kUsers, {"users"}, to);
   copy_rows(from, tables::kMachines, {"machines"}, to);
   copy_rows(from, tables::kAbsences, {"absences"}, to);
-  copy_rows(from, tables::kJobs, live_jobs(), to);
+  const bool most = are_most(from, count_live_jobs(from));
+  copy_rows(from, tables::kJobs, live_jobs(most), to);
   copy_rows(from, tables::kAttempts, live_attempts(), to);
   copy_rows(from, tables::kStops, live_stops(), to);
   copy_rows(from, tables::kPrograms, {"programs"}, to);
