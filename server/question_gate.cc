@@ -38,8 +38,7 @@ void QuestionGate::stop() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
     for (auto& [user, questions] : waiting_)
-      for (auto& question : questions)
-        question->taken.set_exception(std::make_exception_ptr(stopping()));
+      for (auto& question : questions) question->taken.set_value(false);
     waiting_.clear();
     turns_.clear();
     threads.swap(threads_);
@@ -70,7 +69,7 @@ void QuestionGate::enqueue(const std::string& user, std::function<void()> answer
     waiting_[user].push_back(question);
   }
   changed_.notify_one();
-  question->taken.get_future().get();
+  if (!question->taken.get_future().get()) throw stopping();
 }
 
 std::deque<std::string>::iterator QuestionGate::next_user() {
@@ -81,7 +80,7 @@ std::deque<std::string>::iterator QuestionGate::next_user() {
 void QuestionGate::answer(Question& question) {
   const auto begun = std::chrono::steady_clock::now();
   settings_.run ? settings_.run(question.answer) : question.answer();
-  question.taken.set_value();
+  question.taken.set_value(true);
   const auto ended = std::chrono::steady_clock::now();
   const auto rest = std::clamp<std::chrono::steady_clock::duration>(
       ended - begun, settings_.least_rest, settings_.longest_rest);

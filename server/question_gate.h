@@ -64,7 +64,8 @@ class QuestionGate {
  private:
   struct Question {
     std::function<void()> answer;
-    std::promise<void> taken;  // or refused: then it has an exception
+    // False: it is refused. Not an exception, which two threads would hold.
+    std::promise<bool> taken;
   };
   // Returns when a thread has called `answer`; throws if none ever will.
   void enqueue(const std::string& user, std::function<void()> answer);
