@@ -364,8 +364,8 @@ void OrderDesk::returned(const AttemptName& name) {
 }
 
 bool OrderDesk::has_ahead() const {
-  std::lock_guard lock(mutex_);
-  return !ahead_.empty();
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  return lock.owns_lock() && !ahead_.empty();
 }
 
 bool OrderDesk::is_returning() const {

@@ -117,7 +117,8 @@ class OrderDesk {
   void give_back_ahead(const std::string& why);
   // The server knows that this one does not start here, if it was given back. Any thread.
   void returned(const AttemptName& name);
-  // Orders wait for a slot. Any thread.
+  // Orders wait for a slot, as far as that can be seen without waiting: the reactor thread asks.
+  // Any thread.
   bool has_ahead() const;
   // Some were given back that it does not know of yet. Any thread.
   bool is_returning() const;

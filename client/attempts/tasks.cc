@@ -33,16 +33,10 @@ constexpr int kKillRounds = 200;
 // Within this time the server usually knows an end, and nothing of it need be synced. All that fall
 // due within as much time are looked at together.
 constexpr int64_t kSyncAfterMs = 20;
+// So often: removals, which nobody waits for, because each alone would wake two threads.
+constexpr int64_t kRoundMs = 20;
 
-int64_t until_sync_ms() {
-  const int64_t now_ms = system_clock().boot_ns() / 1'000'000;
-  return 2 * kSyncAfterMs - now_ms % kSyncAfterMs;
-}
-// Removals are done together, because nobody waits for one: each would wake two threads.
-int64_t until_removal_ms() {
-  const int64_t now_ms = system_clock().boot_ns() / 1'000'000;
-  return kSyncAfterMs - now_ms % kSyncAfterMs;
-}
+int64_t until_round_ms() { return kRoundMs - system_clock().boot_ns() / 1'000'000 % kRoundMs; }
 // What the removal of so much costs nobody notices; a process of its own costs a millisecond.
 constexpr uint64_t kRemovedHere = 200;  // entries
 constexpr uint64_t kRemovedHereBytes = 16 << 20;
@@ -111,7 +105,7 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
         if ((step & kLocal) != 0 && (rest & kLocal) == 0) events_.cleared(work);
         if (rest != 0) perform(work, rest, end, reason);
       },
-      step & kRemove ? until_removal_ms() : 0);
+      step & kRemove ? until_round_ms() : 0);
 }
 
 void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
@@ -271,7 +265,7 @@ void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   const auto sync = [this, work] {
     if (!work->over) outlive_power(files_, *work);
   };
-  post(threads_.removals, work, sync, until_sync_ms());
+  post(threads_.removals, work, sync, kSyncAfterMs + until_round_ms());
   const auto hand_it_in = [this, work] {
     find_end(*work, files_);
     note_eviction(work);

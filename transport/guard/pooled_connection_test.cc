@@ -383,7 +383,7 @@ class PooledConnectionTest : public CppUnit::TestFixture {
   void stops_while_they_come_and_go() {
     for (int round = 0; round < 5; ++round) {
       Server server(accept_call_back);
-      CPPUNIT_ASSERT(Caller(server).ask(1));
+      Caller caller(server);
       std::vector<std::unique_ptr<Process>> clients;
       for (int i = 0; i < 3; ++i)
         clients.push_back(std::make_unique<Process>([&] {
@@ -396,7 +396,9 @@ class PooledConnectionTest : public CppUnit::TestFixture {
             ::close(fd);
           }
         }));
-      std::this_thread::sleep_for(std::chrono::milliseconds(20 * round));
+      // While so many calls of this one are served.
+      for (int id = 1; id <= 1 + 20 * round; ++id)
+        CPPUNIT_ASSERT(caller.ask(static_cast<uint32_t>(id)));
       CPPUNIT_ASSERT_EQUAL(0, server.stop());
       for (const auto& client : clients) CPPUNIT_ASSERT_EQUAL(0, client->wait(kDeadlineMs));
     }

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -38,13 +40,17 @@ struct Pair : ReadySet::Member {
 
 void count(ReadySet::Member& member) { ++static_cast<Pair&>(member).announced; }
 
-bool becomes(const std::atomic<int>& value, int expected) {
+bool eventually(const std::function<bool()>& condition) {
   const auto until = std::chrono::steady_clock::now() + kDeadline;
-  while (value != expected) {
+  while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
+}
+
+bool becomes(const std::atomic<int>& value, int expected) {
+  return eventually([&] { return value == expected; });
 }
 
 }  // namespace
@@ -132,10 +138,11 @@ class ReadySetTest : public CppUnit::TestFixture {
   void forget_waits_for_the_call() {
     ReadySet set;
     std::atomic<int> begun{0};
-    std::atomic<bool> go_on{false}, freed{false};
+    std::promise<void> go_on;
+    std::atomic<bool> freed{false};
     set.start([&](ReadySet::Member& member) {
       ++begun;
-      while (!go_on) std::this_thread::sleep_for(milliseconds(1));
+      go_on.get_future().wait();
       CPPUNIT_ASSERT(!freed);
       count(member);
     });
@@ -148,10 +155,11 @@ class ReadySetTest : public CppUnit::TestFixture {
       pair.reset();
     });
     // Out of the set already, while the call for it is in progress.
-    while (set.size() > 0) std::this_thread::sleep_for(milliseconds(1));
-    CPPUNIT_ASSERT(!freed);
-    go_on = true;
+    const bool out = eventually([&] { return set.size() == 0; });
+    const bool freed_early = freed;
+    go_on.set_value();
     forgets.join();
+    CPPUNIT_ASSERT(out && !freed_early);
     CPPUNIT_ASSERT(freed);
   }
 
