@@ -131,6 +131,11 @@ void check_numbers(const JobDescription& job, const std::string& subject) {
             "Save less data, or more often.");
 }
 
+void check_own_checkpoint(const JobDescription& job, const std::string& subject) {
+  if (const std::string wrong = wrong_with(job.own_checkpoint); !wrong.empty())
+    invalid(subject, wrong, "Name the files in which the program saves its state, as outputs.");
+}
+
 void check_resources(const JobDescription& job, const std::string& subject) {
   const std::string advice = "Ask for named amounts as gpu=1.";
   if (const std::string problem = job.needs.resources.problem(); !problem.empty())
@@ -206,6 +211,7 @@ size_t octets_of(const JobDescription& job) {
   for (const auto& text : job.environment) octets += text.size();
   for (const auto& file : job.inputs) octets += file.name.size() + file.source.name.size();
   for (const auto& file : job.outputs) octets += file.name.size();
+  for (const auto& file : job.own_checkpoint.files) octets += file.size();
   return octets + job.standard_input.size() + sum_of_details(job).bytes;
 }
 
@@ -233,6 +239,7 @@ void check_description(const JobDescription& job, const std::string& subject) {
   if (job.needs.os.size() > 64 || job.needs.architecture.size() > 64)
     invalid(subject, "a platform's name of more than 64 octets", "Write it as `uname` does.");
   check_numbers(job, subject);
+  check_own_checkpoint(job, subject);
   check_resources(job, subject);
   check_times(job, subject);
 }

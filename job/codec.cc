@@ -16,6 +16,7 @@ constexpr std::string_view kRequire = "require";
 constexpr std::string_view kPrefer = "prefer";
 constexpr std::string_view kResources = "resources";
 constexpr std::string_view kNotBefore = "not_before";
+constexpr std::string_view kOwnCheckpoint = "checkpoint";
 constexpr std::string_view kSource = "input_source";
 
 void put_strings(protocol::Encoder& out, const std::vector<std::string>& strings) {
@@ -113,6 +114,27 @@ void take_source(std::vector<InputFile>& inputs, std::string_view bytes) {
   source.name = in.text();
 }
 
+std::string encode_own(const OwnCheckpoint& own) {
+  protocol::Encoder out;
+  put_strings(out, own.files);
+  out.number(own.every_ms);
+  out.number(own.signal);
+  out.number(uint64_t{own.exit_codes.size()});
+  for (const uint32_t code : own.exit_codes) out.number(code);
+  return out.take();
+}
+
+OwnCheckpoint decode_own(std::string_view bytes) {
+  protocol::Decoder in(bytes);
+  OwnCheckpoint own;
+  own.files = get_strings(in);
+  own.every_ms = in.signed_number();
+  own.signal = in.number32();
+  own.exit_codes.resize(in.count(4));
+  for (uint32_t& code : own.exit_codes) code = in.number32();
+  return own;
+}
+
 size_t sources_in(const std::vector<InputFile>& inputs) {
   return static_cast<size_t>(std::count_if(
       inputs.begin(), inputs.end(), [](const auto& input) { return input.source.is_set(); }));
@@ -148,7 +170,7 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
              !spec.hours.empty() + (spec.not_before_us != 0) + (spec.leaving != Leaving::kDefault) +
              (spec.network != Network::kDefault) + !spec.needs.require.empty() +
              !spec.needs.prefer.empty() + !spec.needs.resources.empty() + lists_in(spec.waits_for) +
-             sources_in(spec.inputs));
+             sources_in(spec.inputs) + spec.own_checkpoint.is_set());
   each_detail(spec, [&](std::string_view name, std::string_view value) {
     out.text(name);
     out.text(value);
@@ -180,6 +202,10 @@ void put_spec(protocol::Encoder& out, const JobDescription& spec) {
   if (spec.not_before_us != 0) {
     out.text(kNotBefore);
     out.text(std::to_string(spec.not_before_us));
+  }
+  if (spec.own_checkpoint.is_set()) {
+    out.text(kOwnCheckpoint);
+    out.text(encode_own(spec.own_checkpoint));
   }
   for (const auto& [name, list] : lists_of(spec.waits_for)) {
     if (list->empty()) continue;
@@ -254,6 +280,8 @@ JobDescription get_spec(protocol::Decoder& in) {
       spec.needs.resources = rules::NamedAmounts::stored(value);
     else if (name == kNotBefore)
       std::from_chars(value.data(), value.data() + value.size(), spec.not_before_us);
+    else if (name == kOwnCheckpoint)
+      spec.own_checkpoint = decode_own(value);
     else if (name == kSource)
       take_source(spec.inputs, value);
     else if (!take_references(spec.waits_for, name, value))

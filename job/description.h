@@ -14,6 +14,7 @@
 #include "job/dependences.h"
 #include "job/leaving.h"
 #include "job/network.h"
+#include "job/own_checkpoint.h"
 #include "rules/named_amounts.h"
 
 namespace sublet {
@@ -75,6 +76,7 @@ struct JobDescription {
   int32_t priority = 0;
   uint32_t retries = 0;
   int64_t save_deadline_ms = 0;
+  OwnCheckpoint own_checkpoint = {};
   Leaving leaving = Leaving::kDefault;
   Network network = Network::kDefault;
   // "OS/ARCHITECTURE" and the program for it, instead of `program`.

@@ -1,5 +1,6 @@
 #include "protocol/attempt.h"
 
+#include <algorithm>
 #include <csignal>
 #include <limits>
 
@@ -45,9 +46,10 @@ std::string end_name(uint32_t end) {
                                                "removed",
                                                "held",
                                                "superseded",
-                                               "evicted by an administrator"};
+                                               "evicted by an administrator",
+                                               "saved to go on"};
   if (end < 8) return kFailures[end];
-  if (end >= 16 && end < 27) return kEvictions[end - 16];
+  if (end >= 16 && end < 28) return kEvictions[end - 16];
   return std::to_string(end);
 }
 
@@ -93,6 +95,7 @@ EndCode classify(const ExitFacts& facts) {
   }
   if (facts.killed && facts.reason != SUBLET_LEAVE_NONE) return end_of_leave(facts.reason);
   if (facts.outcome == ExitFacts::Outcome::kSignalled) return kEndSignal;
+  if (facts.says_saved) return kEndSaved;
   return facts.code == 0 ? kEndDone : kEndExit;
 }
 
@@ -150,10 +153,12 @@ uint32_t AttemptMachine::shepherd_failed(EndCode end) {
 }
 
 int64_t AttemptMachine::checkpoint_due_ms() const {
-  bool wanted = state_ == AttemptState::kRunning && work_ == Work::kNone &&
-                newest_generation_ > held_generation_;
-  if (!wanted) return std::numeric_limits<int64_t>::max();
-  return handed_in_before_ ? last_hand_in_ms_ + checkpoint_interval_ms_ : last_hand_in_ms_;
+  int64_t due = std::numeric_limits<int64_t>::max();
+  if (state_ != AttemptState::kRunning || work_ != Work::kNone) return due;
+  if (newest_generation_ > held_generation_)
+    due = handed_in_before_ ? last_hand_in_ms_ + checkpoint_interval_ms_ : last_hand_in_ms_;
+  if (copy_every_ms_ > 0) due = std::min(due, copies_ ? last_hand_in_ms_ + copy_every_ms_ : 0);
+  return due;
 }
 
 uint32_t AttemptMachine::generation(uint64_t newest, int64_t now_ms) {
@@ -164,6 +169,11 @@ uint32_t AttemptMachine::generation(uint64_t newest, int64_t now_ms) {
 
 uint32_t AttemptMachine::tick(int64_t now_ms) {
   if (checkpoint_due_ms() > now_ms) return 0;
+  if (copy_every_ms_ > 0 && !copies_) {
+    copies_ = true;
+    last_hand_in_ms_ = now_ms;
+    if (newest_generation_ <= held_generation_) return 0;
+  }
   work_ = Work::kCheckpoint;
   handed_in_before_ = true;
   last_hand_in_ms_ = now_ms;

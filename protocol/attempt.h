@@ -73,9 +73,10 @@ enum EndCode : uint32_t {
   kEndRemoved = 23,
   kEndHeld = 24,
   kEndSuperseded = 25,
-  kEndAdministrator = 26
+  kEndAdministrator = 26,
+  kEndSaved = 27
 };
-// True for the ends that are not a failure of the job: 16 and above.
+// True for the ends that are not a failure of the job, and after which it goes on: 16 and above.
 constexpr bool is_eviction(uint32_t end) { return end >= kEndOwner; }
 // True for those of them that the machine or its owner wanted, and not the job's user: what
 // reports count as evictions.
@@ -100,6 +101,8 @@ struct ExitFacts {
   bool killed = false;      // by the shepherd
   bool no_handler = false;  // no process of the job handled a SIGTERM asking it to leave
   bool aware = false;       // the program handles a request to leave
+  // Its exit status says "saved, go on with me"; only of a job that names checkpoint files.
+  bool says_saved = false;
 };
 // The exit status of a program that saved and left (EX_TEMPFAIL).
 inline constexpr int64_t kExitLeft = 75;
@@ -124,6 +127,10 @@ class AttemptMachine {
   // held_generation: the newest one the server has; only newer ones are handed in.
   AttemptMachine(int64_t checkpoint_interval_ms, uint64_t held_generation)
       : checkpoint_interval_ms_(checkpoint_interval_ms), held_generation_(held_generation) {}
+
+  // It saves files of its own, of which a checkpoint is to be made so often while it runs. Before
+  // the first event.
+  void copy_every(int64_t ms) { copy_every_ms_ = ms; }
 
   // Each returns a set of AttemptAction. An event that is not valid in the current
   // state changes nothing.
@@ -184,6 +191,8 @@ class AttemptMachine {
   bool lingers_ = false;   // running although the owner is here
   bool clearing_ = false;  // beside the last checkpoint; `cleared` follows
   int64_t checkpoint_interval_ms_;
+  int64_t copy_every_ms_ = 0;  // 0: never
+  bool copies_ = false;        // the first interval has begun
   uint64_t held_generation_;
   uint64_t newest_generation_ = 0;
   bool handed_in_before_ = false;

@@ -209,6 +209,7 @@ class AttemptTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(after_a_restart);
   CPPUNIT_TEST(reasons_decide_the_end);
   CPPUNIT_TEST(one_checkpoint_an_interval);
+  CPPUNIT_TEST(files_are_copied_every_so_often);
   CPPUNIT_TEST(work_under_way_is_waited_for);
   CPPUNIT_TEST(any_history_ends_once);
   CPPUNIT_TEST(classification);
@@ -294,6 +295,28 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(uint64_t{6}, m.held_generation());
   }
 
+  void files_are_copied_every_so_often() {
+    constexpr int64_t never = std::numeric_limits<int64_t>::max();
+    Machine m(30'000, 5);
+    m.copy_every(10'000);
+    CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
+    for (Event event : kStations.at("running")) feed(m, event);
+    CPPUNIT_ASSERT_EQUAL(0u, m.tick(7'000));  // the first interval begins
+    CPPUNIT_ASSERT_EQUAL(int64_t{17'000}, m.checkpoint_due_ms());
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.tick(17'000));
+    CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
+    m.checkpoint_done(0, 18'000);  // nothing new
+    CPPUNIT_ASSERT_EQUAL(int64_t{28'000}, m.checkpoint_due_ms());
+    m.stays(true);  // suspended: nothing changes
+    CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
+    m.resumed();
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kCheckpoint}, m.tick(40'000));
+    m.checkpoint_done(6, 41'000);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{6}, m.held_generation());
+    m.ended();
+    CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
+  }
+
   void work_under_way_is_waited_for() {
     Machine m = at("saving on");
     m.ended();
@@ -368,6 +391,21 @@ class AttemptTest : public CppUnit::TestFixture {
     using Outcome = ExitFacts::Outcome;
     CPPUNIT_ASSERT_EQUAL(kEndDone, ends([](ExitFacts&) {}));
     CPPUNIT_ASSERT_EQUAL(kEndExit, ends([](ExitFacts& f) { f.code = 75; }));  // was not asked
+    CPPUNIT_ASSERT_EQUAL(kEndSaved, ends([](ExitFacts& f) {
+                           f.code = 85;
+                           f.says_saved = true;
+                         }));
+    // Nor has it asked to be run again when it was asked to leave, killed or over a limit.
+    CPPUNIT_ASSERT_EQUAL(kEndOwner, ends([](ExitFacts& f) {
+                           f.code = 85;
+                           f.says_saved = f.asked = true;
+                           f.reason = SUBLET_LEAVE_OWNER;
+                         }));
+    CPPUNIT_ASSERT_EQUAL(kEndLimit, ends([](ExitFacts& f) {
+                           f.code = 85;
+                           f.says_saved = f.over_limit = true;
+                           f.reason = SUBLET_LEAVE_LIMIT;
+                         }));
     CPPUNIT_ASSERT_EQUAL(kEndSignal, ends([](ExitFacts& f) {
                            f.outcome = Outcome::kSignalled;
                            f.code = SIGSEGV;
@@ -449,7 +487,8 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("owner came back"), end_name(kEndOwner));
     CPPUNIT_ASSERT_EQUAL(std::string("superseded"), end_name(kEndSuperseded));
     CPPUNIT_ASSERT_EQUAL(std::string("evicted by an administrator"), end_name(kEndAdministrator));
-    for (uint32_t unknown : {8, 15, 27})
+    CPPUNIT_ASSERT_EQUAL(std::string("saved to go on"), end_name(kEndSaved));
+    for (uint32_t unknown : {8, 15, 28})
       CPPUNIT_ASSERT_EQUAL(std::to_string(unknown), end_name(unknown));
   }
 

@@ -38,10 +38,10 @@ Cost cost_of(EndReason ended, Micros cpu, Micros saved, bool charge_all) {
   cost.used = std::max<Micros>(cpu, 0);
   cost.kept = ended == EndReason::kDone ? cost.used : std::clamp<Micros>(saved, 0, cost.used);
   cost.lost = cost.used - cost.kept;
-  // A failure is the job's fault, a removal or hold the user's choice: all CPU time
-  // is charged. Time lost because of the machine is not (rule 7).
-  const bool own_doing =
-      is_failure(ended) || ended == EndReason::kRemoved || ended == EndReason::kHeld;
+  // A failure is the job's fault, a removal or hold the user's choice, and an end to be run again
+  // the program's: all CPU time is charged. Time lost because of the machine is not (rule 7).
+  const bool own_doing = is_failure(ended) || ended == EndReason::kRemoved ||
+                         ended == EndReason::kHeld || ended == EndReason::kSaved;
   cost.in_full = own_doing || charge_all || ended == EndReason::kDone;
   cost.charged = cost.in_full ? cost.used : cost.kept;
   return cost;

@@ -305,7 +305,7 @@ class Player {
         EndReason::kDone,  EndReason::kExit,       EndReason::kSignal,        EndReason::kOwner,
         EndReason::kOwner, EndReason::kDrained,    EndReason::kRefused,       EndReason::kLost,
         EndReason::kHeld,  EndReason::kSuperseded, EndReason::kAdministrator, EndReason::kStart,
-        EndReason::kStart, EndReason::kStaging};
+        EndReason::kStart, EndReason::kStaging,    EndReason::kSaved};
     const AttemptKey key = a_key();
     const Micros cpu = pick(3) ? pick(100) * kSecond : 0;
     AttemptEnded end{
@@ -619,7 +619,7 @@ class Failures {
       case EndReason::kSuperseded:
         return;
       default:
-        if (ran || attempt.ended <= EndReason::kLimit) m = {};
+        if (ran || attempt.ended <= EndReason::kLimit || attempt.ended == EndReason::kSaved) m = {};
     }
   }
   void fail(Machine& m, Micros now) {

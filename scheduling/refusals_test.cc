@@ -59,6 +59,7 @@ class RefusalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(removed_while_backing_off);
   CPPUNIT_TEST(restored_while_backing_off);
   CPPUNIT_TEST(a_job_that_ends_its_attempts_is_held);
+  CPPUNIT_TEST(a_job_that_is_run_again_for_nothing_is_held);
   CPPUNIT_TEST(a_start_that_was_not_reported);
   CPPUNIT_TEST(progress_is_not_in_vain);
   CPPUNIT_TEST(what_the_job_did_not_cause_is_not_in_vain);
@@ -234,6 +235,30 @@ class RefusalsTest : public CppUnit::TestFixture {
       for (int i = 0; i < 4; ++i) run(t, job, ended, kSecond);
       CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
     }
+  }
+
+  // A program that asks to be run again must save something new in between.
+  void a_job_that_is_run_again_for_nothing_is_held() {
+    TestPool t;
+    const MachineId m = t.join("curly");
+    const JobId job = t.submit("eve");
+    for (uint64_t i = 1; i <= 8; ++i) {
+      t.start(job);
+      t.pass(60 * kSecond);
+      t.apply(CheckpointStored{t.key(job), m, i, 100});
+      t.end(job, EndReason::kSaved, 60 * kSecond);
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+    }
+    CPPUNIT_ASSERT_EQUAL(0u, t.record(job).evictions);
+    CPPUNIT_ASSERT_EQUAL(0u, t.record(job).vain);
+    for (int i = 0; i < 5; ++i) {
+      CPPUNIT_ASSERT(t.state(job) == JobState::kPlaced);
+      run(t, job, EndReason::kSaved, 60 * kSecond);
+    }
+    CPPUNIT_ASSERT(t.state(job) == JobState::kHeld);
+    const std::string& reason = t.record(job).reason;
+    CPPUNIT_ASSERT_MESSAGE(reason, reason.starts_with("held: 5 attempts in a row ended to be run "
+                                                      "again, and saved nothing; attempt 13 "));
   }
 
   // The start may be known from the report of the end only.

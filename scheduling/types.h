@@ -81,7 +81,8 @@ enum class EndReason : uint32_t {
   kRemoved = 23,
   kHeld = 24,
   kSuperseded = 25,
-  kAdministrator = 26
+  kAdministrator = 26,
+  kSaved = 27
 };
 
 // Final states never change again.

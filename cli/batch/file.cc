@@ -185,6 +185,32 @@ Leaving read_leaving(const TomlReader& r, const TomlMember& v) {
   return *leaving;
 }
 
+// Names and patterns of files; one may stand alone.
+void read_checkpoint(const TomlReader& r, const TomlMember& m, OwnCheckpoint* own) {
+  own->files.clear();
+  if (m.value.kind == TomlKind::text) {
+    own->files.push_back(r.text(m));
+  } else {
+    for (const TomlValue& item : r.expect(m, TomlKind::array).items)
+      own->files.push_back(r.text(item, "a checkpoint file"));
+  }
+  r.check(m.value, own->is_set() ? wrong_with({.files = own->files}) : "");
+}
+
+void read_checkpoint_exit(const TomlReader& r, const TomlMember& m, OwnCheckpoint* own) {
+  own->exit_codes.clear();
+  for (const TomlValue& item : r.expect(m, TomlKind::array).items) {
+    const TomlMember one = {m.key, item.line, item.column, item};
+    own->exit_codes.push_back(static_cast<uint32_t>(r.integer(one, 1, 255)));
+  }
+}
+
+uint32_t read_checkpoint_signal(const TomlReader& r, const TomlMember& v) {
+  const auto signal = signal_named(r.text(v));
+  if (!signal) r.fail(v.value, "checkpoint_signal must be one of TERM, HUP, INT, QUIT, USR1, USR2");
+  return *signal;
+}
+
 Network read_network(const TomlReader& r, const TomlMember& v) {
   const auto network = network_named(r.text(v));
   if (!network)
@@ -254,6 +280,11 @@ TomlReader::Keys job_keys(const TomlReader& r, PlannedJob* job) {
          if (what->save_deadline_ms > kMaxSaveDeadlineMs)
            r.fail(v.value, "save_deadline may be at most 10 min");
        }},
+      {"checkpoint", [=, &r](auto& v) { read_checkpoint(r, v, &what->own_checkpoint); }},
+      {"checkpoint_every", [=, &r](auto& v) { what->own_checkpoint.every_ms = r.duration_ms(v); }},
+      {"checkpoint_signal",
+       [=, &r](auto& v) { what->own_checkpoint.signal = read_checkpoint_signal(r, v); }},
+      {"checkpoint_exit", [=, &r](auto& v) { read_checkpoint_exit(r, v, &what->own_checkpoint); }},
       {"leaving", [=, &r](auto& v) { what->leaving = read_leaving(r, v); }},
       {"network", [=, &r](auto& v) { what->network = read_network(r, v); }},
       {"hours", [=, &r](auto& v) { what->hours = read_hours(r, v); }},
@@ -325,6 +356,11 @@ PlannedJob read_job(const TomlReader& r, const TomlValue& table, const PlannedJo
   const TomlValue* own_input = table.find("stdin");
   const TomlValue& input = own_input != nullptr ? *own_input : table;
   r.check(input, send_standard_input(&job, r.folder(), r.where(input)));
+  const TomlValue* files = table.find("checkpoint");
+  r.check(files != nullptr ? *files : table, wrong_with(job.what.own_checkpoint));
+  for (const std::string& file : job.what.own_checkpoint.files)
+    r.check(files != nullptr ? *files : table,
+            misplaced_placeholder(job, file, "a checkpoint file"));
   check_placeholders(r, job, table, defaults_table);
   return job;
 }

@@ -112,6 +112,30 @@ Leaving leaving_option(const std::string& word) {
   return *leaving;
 }
 
+OwnCheckpoint checkpoint_options(const JobOptions& o) {
+  OwnCheckpoint own;
+  own.files = o.checkpoint;
+  own.every_ms = duration_option("--checkpoint-every", o.checkpoint_every);
+  if (!o.checkpoint_signal.empty()) {
+    const auto signal = signal_named(o.checkpoint_signal);
+    if (!signal)
+      usage_error("--checkpoint-signal: '" + o.checkpoint_signal + "' does not ask to save",
+                  "write TERM, HUP, INT, QUIT, USR1 or USR2");
+    own.signal = *signal;
+  }
+  for (const std::string& word : o.checkpoint_exit) {
+    uint32_t code = 0;
+    const auto end = std::from_chars(word.data(), word.data() + word.size(), code);
+    if (end.ec != std::errc() || end.ptr != word.data() + word.size() || code < 1 || code > 255)
+      usage_error("--checkpoint-exit: '" + word + "' is not an exit status",
+                  "write a number from 1 to 255");
+    own.exit_codes.push_back(code);
+  }
+  if (const std::string wrong = wrong_with(own); !wrong.empty())
+    usage_error("--checkpoint: " + wrong, "name the files in which the program saves its state");
+  return own;
+}
+
 Network network_option(const std::string& word) {
   if (word.empty()) return Network::kDefault;
   const auto network = network_named(word);
@@ -238,6 +262,8 @@ void check_placeholders(const JobOptions& o, const std::string& program, const P
   spelt("--input", o.inputs);
   spelt("--executable", o.executables);
   spelt("--stdin", {o.standard_input});
+  for (const std::string& file : o.checkpoint)
+    check("--checkpoint", misplaced_placeholder(job, file, "a checkpoint file"));
   check("--name", misplaced_placeholder(job, o.name, "a job's name"));
   check("PROGRAM", misplaced_placeholder(job, program, "a job's program"));
   check(o.parameters.empty() ? "--table" : "--parameter", unused_parameter(job));
@@ -298,6 +324,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
     usage_error("--save-deadline may be at most 10 min", "save less data, or more often");
   job.what.hours = hours_option(o.hours);
   job.what.not_before_us = instant_option("--not-before", o.not_before);
+  job.what.own_checkpoint = checkpoint_options(o);
   job.what.leaving = leaving_option(o.leaving);
   job.what.network = network_option(o.network);
   add_references("after", o.after, &job);
@@ -370,6 +397,20 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
   a.option("--save-deadline", &o->save_deadline, "time to save when asked to leave, at most 10 min",
            "TIME");
+  a.option(
+      "--checkpoint", &o->checkpoint,
+      "a file in which the program saves its state itself, a folder (NAME/) or a pattern: what "
+      "is whole of it when the job must leave is there again where it goes on (repeatable)",
+      "NAME");
+  a.option("--checkpoint-every", &o->checkpoint_every,
+           "copy these files also while the job runs, so often (only when it ends)", "TIME");
+  a.option("--checkpoint-signal", &o->checkpoint_signal,
+           "the signal that asks the program to save and end (TERM)", "SIGNAL");
+  a.words("--checkpoint-signal", signal_names());
+  a.option("--checkpoint-exit", &o->checkpoint_exit,
+           "an exit status with which the program says that it has saved and is to be run again "
+           "(75 and 85; repeatable)",
+           "N");
   a.option("--leaving", &o->leaving,
            "what it does when the machine's owner is back, if that is stricter than the machine's "
            "own way: leave, suspend, linger or kill",

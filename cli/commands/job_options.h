@@ -29,6 +29,9 @@ struct JobOptions {
   int64_t retries = 0;
   int64_t priority = 0;
   std::string save_deadline;
+  std::vector<std::string> checkpoint;
+  std::string checkpoint_every, checkpoint_signal;
+  std::vector<std::string> checkpoint_exit;
   std::string leaving;
   std::string network;
   std::vector<std::string> after, after_any, after_start;

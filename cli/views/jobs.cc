@@ -127,6 +127,26 @@ void write_input(JsonWriter& json, const InputFile& input) {
   json.end_object();
 }
 
+// "state-*.npz, best.ckpt, every 10 min, asked by SIGUSR1, exit status 3"
+std::string own_checkpoint_line(const OwnCheckpoint& own) {
+  std::string line;
+  const auto add = [&line](const std::string& text) { line += (line.empty() ? "" : ", ") + text; };
+  for (const std::string& file : own.files) add(file);
+  if (own.every_ms != 0) add("every " + format_duration_ms(own.every_ms));
+  if (own.signal != 0) add("asked by SIG" + signal_name(own.signal));
+  for (const uint32_t code : own.exit_codes) add("exit status " + std::to_string(code));
+  return line;
+}
+
+void write_own_checkpoint(JsonWriter& json, const OwnCheckpoint& own) {
+  json.key("checkpoint").begin_object();
+  write_strings(json, "files", own.files);
+  json.field("every_ms", own.every_ms).field("signal", signal_name(own.signal));
+  json.key("exit_codes").begin_array();
+  for (const uint32_t code : own.exit_codes) json.value(code);
+  json.end_array().end_object();
+}
+
 void write_references(JsonWriter& json, const Dependences& waits_for) {
   if (waits_for.empty()) return;
   json.key("waits_for").begin_object();
@@ -235,6 +255,7 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
        {"programs", programs_line(job.description)},
        {"inputs", inputs},
        {"stdin", job.description.standard_input},
+       {"checkpoint", own_checkpoint_line(job.description.own_checkpoint)},
        {"leaving", leaving_name(job.description.leaving)},
        {"network", network_name(job.description.network)},
        {"after", waits_for_line(job.description.waits_for)},
@@ -390,6 +411,7 @@ void write_json(JsonWriter& json, const JobDescription& job) {
   json.end_object();
   json.field("priority", job.priority).field("retries", job.retries);
   json.field("save_deadline_ms", job.save_deadline_ms);
+  if (job.own_checkpoint.is_set()) write_own_checkpoint(json, job.own_checkpoint);
   if (job.leaving != Leaving::kDefault) json.field("leaving", leaving_name(job.leaving));
   if (job.network != Network::kDefault) json.field("network", network_name(job.network));
   write_references(json, job.waits_for);

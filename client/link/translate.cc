@@ -33,7 +33,8 @@ static_assert(idl::END_DONE == protocol::kEndDone && idl::END_EXIT == protocol::
               idl::END_DRAINED == protocol::kEndDrained && idl::END_LOST == protocol::kEndLost &&
               idl::END_REMOVED == protocol::kEndRemoved && idl::END_HELD == protocol::kEndHeld &&
               idl::END_SUPERSEDED == protocol::kEndSuperseded &&
-              idl::END_ADMINISTRATOR == protocol::kEndAdministrator);
+              idl::END_ADMINISTRATOR == protocol::kEndAdministrator &&
+              idl::END_SAVED == protocol::kEndSaved);
 static_assert(idl::LEAVE_PREEMPT == SUBLET_LEAVE_PREEMPT &&
               idl::LEAVE_REMOVED == SUBLET_LEAVE_REMOVED &&
               idl::LEAVE_SUPERSEDED == SUBLET_LEAVE_REPLACED &&

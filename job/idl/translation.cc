@@ -108,10 +108,26 @@ void to_idl(const Limits& bounds, v1::Limits& out) {
   out.processes = bounds.processes;
 }
 
+void to_idl(const OwnCheckpoint& own, v1::OwnCheckpoint& out) {
+  strings(own.files, out.files);
+  out.every = own.every_ms;
+  out.signal = own.signal;
+  out.exit_codes.length(static_cast<CORBA::ULong>(own.exit_codes.size()));
+  for (CORBA::ULong i = 0; i < out.exit_codes.length(); ++i) out.exit_codes[i] = own.exit_codes[i];
+}
+
+OwnCheckpoint from_idl(const v1::OwnCheckpoint& own) {
+  OwnCheckpoint out;
+  out.files = strings(own.files);
+  out.every_ms = own.every;
+  out.signal = own.signal;
+  for (CORBA::ULong i = 0; i < own.exit_codes.length(); ++i)
+    out.exit_codes.push_back(own.exit_codes[i]);
+  return out;
+}
+
 // The IDL compiler does not initialise numbers.
 void clear_reserved(v1::JobDescription& out) {
-  out.checkpoint.every = 0;
-  out.checkpoint.signal = 0;
   out.reservation = 0;
   out.group.least = 0;
 }
@@ -121,9 +137,6 @@ bool has(const char* text) { return *text != '\0'; }
 template <typename Sequence>
 requires requires(const Sequence& sequence) { sequence.length(); }
 bool has(const Sequence& sequence) { return sequence.length() > 0; }
-bool has(const v1::OwnCheckpoint& c) {
-  return has(c.files) || c.every != 0 || c.signal != 0 || has(c.exit_codes) || has(c.more);
-}
 bool has(const v1::JobGroup& g) { return has(g.name) || g.least != 0 || has(g.more); }
 
 // Refuses unsupported fields, one after the other.
@@ -201,6 +214,7 @@ JobDescription from_idl(const v1::JobDescription& job) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline_ms = job.save_deadline;
+  out.own_checkpoint = from_idl(job.checkpoint);
   out.leaving = static_cast<Leaving>(job.leaving);
   out.network = static_cast<Network>(job.network);
   out.waits_for = {from_idl(job.waits_for.after), from_idl(job.waits_for.after_any),
@@ -267,6 +281,7 @@ void to_idl(const JobDescription& job, v1::JobDescription& out) {
   out.priority = job.priority;
   out.retries = job.retries;
   out.save_deadline = job.save_deadline_ms;
+  to_idl(job.own_checkpoint, out.checkpoint);
   out.leaving = static_cast<CORBA::ULong>(job.leaving);
   out.network = static_cast<CORBA::ULong>(job.network);
   to_idl(job.waits_for, out.waits_for);
@@ -305,7 +320,7 @@ void check_served(const v1::JobDescription& job, const std::string& subject) {
     check.unknown(job.outputs[i].more, "outputs.");
   check_served(job.needs, subject);
   check.unknown(job.bounds.more, "bounds.");
-  check.reserved(has(job.checkpoint), "checkpoint");
+  check.unknown(job.checkpoint.more, "checkpoint.");
   check.reserved(job.leaving > v1::LEAVING_KILL, "leaving");
   check.reserved(job.network > v1::NETWORK_ANY, "network");
   check.unknown(job.waits_for.more, "waits_for.");

@@ -34,6 +34,7 @@ JobDescription full() {
   job.priority = -1;
   job.retries = 3;
   job.save_deadline_ms = 500;
+  job.own_checkpoint = {{"state-*", "out/"}, 5000, 10, {3, 85}};
   job.network = Network::kNone;
   job.programs = {{"linux/x86_64", "./train"}, {"linux/aarch64", "./train.arm"}};
   job.submit_folder = "/home/anna/\xff %";
@@ -138,11 +139,6 @@ void pair(v1::Details& more) { add_detail(more, "colour", "red"); }
 const Row kReserved[] = {
     {"needs.resources.instances", "needs.resources.instances",
      [](Job& j) { j.needs.resources[0].instances.length(1); }},
-    {"checkpoint.files", "checkpoint", [](Job& j) { j.checkpoint.files.length(1); }},
-    {"checkpoint.every", "checkpoint", [](Job& j) { j.checkpoint.every = 1; }},
-    {"checkpoint.signal", "checkpoint", [](Job& j) { j.checkpoint.signal = 10; }},
-    {"checkpoint.exit_codes", "checkpoint", [](Job& j) { one(j.checkpoint.exit_codes) = 75; }},
-    {"checkpoint.more", "checkpoint", [](Job& j) { pair(j.checkpoint.more); }},
     {"reservation", "reservation", [](Job& j) { j.reservation = 1; }},
     {"group.name", "group", [](Job& j) { j.group.name = "gang"; }},
     {"group.least", "group", [](Job& j) { j.group.least = 2; }},
@@ -159,6 +155,7 @@ const Row kPairs[] = {
      [](Job& j) { pair(j.needs.resources[1].more); }},
     {"needs.more", "needs.colour", [](Job& j) { pair(j.needs.more); }},
     {"bounds.more", "bounds.colour", [](Job& j) { pair(j.bounds.more); }},
+    {"checkpoint.more", "checkpoint.colour", [](Job& j) { pair(j.checkpoint.more); }},
     {"waits_for.more", "waits_for.colour", [](Job& j) { pair(j.waits_for.more); }},
     {"waits_for.after.more", "waits_for.colour", [](Job& j) { pair(j.waits_for.after[0].more); }},
     {"waits_for.after_any.more", "waits_for.colour",

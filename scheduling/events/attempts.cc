@@ -35,6 +35,8 @@ std::optional<bool> was_in_vain(const Attempt& attempt, const Pool::State::End& 
   switch (end.ended) {
     case EndReason::kLost:
       return end.started ? std::optional(true) : std::nullopt;
+    case EndReason::kSaved:
+      return true;
     case EndReason::kOwner:
     case EndReason::kBlind:
     case EndReason::kDrained:
@@ -60,6 +62,7 @@ std::optional<bool> is_failure_of_machine(const Attempt& attempt, const Pool::St
     case EndReason::kSignal:
     case EndReason::kOutput:
     case EndReason::kLimit:
+    case EndReason::kSaved:
       return false;
     case EndReason::kRefused:
       return end.machine_failed ? std::optional(true) : std::nullopt;
@@ -471,10 +474,11 @@ void Pool::State::return_job(Job& job, const Attempt& attempt, const End& end, c
   if (is_eviction(end.ended) && !came_back) ++record.evictions;
   if (const auto in_vain = was_in_vain(attempt, end)) record.vain = *in_vain ? record.vain + 1 : 0;
   const bool hold = record.vain >= kMostInVain;
+  const char* const how = end.ended == EndReason::kSaved ? "ended to be run again"
+                                                         : "vanished or were evicted within 2 s";
   if (hold)
-    record.reason = "held: " + std::to_string(record.vain) +
-                    " attempts in a row vanished or were evicted within 2 s, and saved nothing; " +
-                    record.reason;
+    record.reason = "held: " + std::to_string(record.vain) + " attempts in a row " + how +
+                    ", and saved nothing; " + record.reason;
   jobs.set_state(job, hold ? JobState::kHeld : JobState::kWaiting, end.ended);
   if (!came_back && !refused) jobs.note_returned(job);
   if (came_back) give_turn_back(job);

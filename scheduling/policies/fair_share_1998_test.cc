@@ -67,6 +67,7 @@ class FairShare1998Test : public CppUnit::TestFixture {
     }
     expect(EndReason::kRemoved, false, 60, 60, 100);
     expect(EndReason::kHeld, false, -1, 0, 100);
+    expect(EndReason::kSaved, false, 60, 60, 100);
     expect(EndReason::kSuperseded, false, 60, 60, 60);
     expect(EndReason::kLost, false, 200, 100, 100);  // never more saved than used
     CPPUNIT_ASSERT_EQUAL(Micros{0}, cost_of(EndReason::kLost, -5, -1, false).used);

@@ -52,6 +52,8 @@ std::string words_for(EndReason ended) {
       return "given up";
     case EndReason::kAdministrator:
       return "evicted: by an administrator";
+    case EndReason::kSaved:
+      return "saved to go on";
   }
   return "ended for reason " + std::to_string(static_cast<uint32_t>(ended));
 }

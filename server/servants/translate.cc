@@ -49,7 +49,8 @@ static_assert(same(scheduling::EndReason::kNone, v1::END_NONE) &&
               same(scheduling::EndReason::kRemoved, v1::END_REMOVED) &&
               same(scheduling::EndReason::kHeld, v1::END_HELD) &&
               same(scheduling::EndReason::kSuperseded, v1::END_SUPERSEDED) &&
-              same(scheduling::EndReason::kAdministrator, v1::END_ADMINISTRATOR));
+              same(scheduling::EndReason::kAdministrator, v1::END_ADMINISTRATOR) &&
+              same(scheduling::EndReason::kSaved, v1::END_SAVED));
 static_assert(same(scheduling::MachineState::kIdle, v1::MACHINE_IDLE) &&
               same(scheduling::MachineState::kBusy, v1::MACHINE_BUSY) &&
               same(scheduling::MachineState::kSilent, v1::MACHINE_SILENT) &&
@@ -426,7 +427,7 @@ ReportedStart from_idl(const v1::StartReport& r) {
 ReportedEnd from_idl(const v1::EndReport& r) {
   require_served("EndReport", r.more);
   const bool known = (r.ended >= v1::END_DONE && r.ended <= v1::END_LIMIT) ||
-                     (r.ended >= v1::END_OWNER && r.ended <= v1::END_ADMINISTRATOR);
+                     (r.ended >= v1::END_OWNER && r.ended <= v1::END_SAVED);
   if (!known)
     throw Refusal(Refusal::Kind::kInvalid, "field.invalid", "an unknown end reason",
                   "Use one of END_....", "ended");

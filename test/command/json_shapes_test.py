@@ -232,7 +232,7 @@ class JsonShapes(unittest.TestCase):
         self.run_it("logs", "logs", self.made)
         self.run_it("logs", "logs", self.made, "--both")
         self.run_it("show JOB", "show", pool.submit("--even-so", "--leaving", "kill",
-                                                      "--network", "none", "--hours", "mon-fri",
+                                                      "--network", "none", "--hours", "mon-fri", "--checkpoint", "state",
                                                       "--not-before", "2100-01-01 00:00",
                                                       "--", "true")[0])
         held = pool.submit("--", "true")[0]
