@@ -41,7 +41,7 @@ bool holds_nul(const AttemptOrder& order) {
          bad(order.monitor) || bad(order.server) || bad(order.cgroup_unified) ||
          bad(order.cgroup_cpu) || bad(order.cgroup_memory) || bad(order.cgroup_processes) ||
          bad(order.boot_id) || std::ranges::any_of(order.arguments, bad) ||
-         std::ranges::any_of(order.environment, bad);
+         std::ranges::any_of(order.environment, bad) || std::ranges::any_of(order.own_files, bad);
 }
 
 // The numbers have the same names on both sides.
@@ -72,6 +72,7 @@ void copy_order_numbers(const From& from, To& to) {
   to.patience_ms = from.patience_ms;
   to.leaving = from.leaving;
   to.suspend_ms = from.suspend_ms;
+  to.save_signal = from.save_signal;
 }
 
 std::optional<std::string> read_if_there(const Files& files, const std::string& path,
@@ -125,6 +126,7 @@ std::string print_order(const AttemptOrder& order) {
     raw->arguments[0] = const_cast<char*>(order.program.c_str());
     raw->argument_count = 1;
   }
+  raw->own_file_count = point_at(order.own_files, raw->own_files, SUBLET_MAX_OWN_FILES);
   raw->work = order.work.c_str();
   raw->standard_input = order.standard_input.c_str();
   raw->user = order.user.c_str();
@@ -146,6 +148,7 @@ std::optional<AttemptOrder> parse_order(std::string text, std::string* error) {
   order.program = raw->program;
   order.arguments.assign(raw->arguments, raw->arguments + raw->argument_count);
   order.environment.assign(raw->environment, raw->environment + raw->environment_count);
+  order.own_files.assign(raw->own_files, raw->own_files + raw->own_file_count);
   order.work = raw->work;
   order.standard_input = raw->standard_input;
   order.user = raw->user;

@@ -57,6 +57,8 @@ struct AttemptOrder {
   int64_t patience_ms = 3600 * 1000;
   int64_t leaving = SUBLET_LEAVING_SAVE;  // enum sublet_leaving
   int64_t suspend_ms = 0;
+  std::vector<std::string> own_files;
+  int64_t save_signal = 0;
   std::string boot_id;  // boot_id() of base/process.h
 
   bool operator==(const AttemptOrder&) const = default;

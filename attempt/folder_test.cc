@@ -78,6 +78,9 @@ class AttemptFolderTest : public CppUnit::TestFixture {
       order.cgroup_cpu = *any_text(30);
       order.cgroup_processes = *any_text(30);
       order.lease_ns = *rc::gen::inRange<int64_t>(0, INT64_MAX);
+      order.own_files = *rc::gen::container<std::vector<std::string>>(any_text(20));
+      if (order.own_files.size() > SUBLET_MAX_OWN_FILES) order.own_files.resize(3);
+      order.save_signal = *rc::gen::inRange<int64_t>(0, 65);
       order.boot_id = *any_text(36);
       std::string error;
       auto back = parse_order(print_order(order), &error);

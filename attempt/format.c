@@ -71,6 +71,8 @@ static const struct field kOrderFields[] = {
     NUMBER(sublet_order, patience_ms, kRequired, 0, 4 * WEEK_MS, 0),
     NUMBER(sublet_order, leaving, kOptional, 1, 4, 1),
     NUMBER(sublet_order, suspend_ms, kOptional, 0, 4 * WEEK_MS, 0),
+    LIST(sublet_order, "own_file", own_files, own_file_count, SUBLET_MAX_OWN_FILES),
+    NUMBER(sublet_order, save_signal, kOptional, 0, 64, 0),
     TEXT(sublet_order, boot_id, kRequired, 64),
 };
 

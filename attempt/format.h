@@ -34,6 +34,7 @@ extern "C" {
 #define SUBLET_STATUS_FILE "status"
 #define SUBLET_STDOUT_FILE "stdout"
 #define SUBLET_STDERR_FILE "stderr"
+#define SUBLET_WHOLE_FILE "whole" /* which checkpoint files are (client/shepherd/whole_files.h) */
 #define SUBLET_WORK_FOLDER "work"
 #define SUBLET_CHECKPOINT_FOLDER "checkpoint"
 #define SUBLET_PRIVATE_FOLDER "private" /* the job's /tmp and /var/tmp */
@@ -48,6 +49,7 @@ enum {
   SUBLET_ORDER_MAX_ARGUMENTS = 4096,
   SUBLET_ORDER_MAX_ENVIRONMENT = 4096,
   SUBLET_MAX_PLACES = 64, /* hidden, and as many granted */
+  SUBLET_MAX_OWN_FILES = 64,
   SUBLET_USER_MAX_BYTES = 255,
   SUBLET_PATH_MAX_BYTES = 4095
 };
@@ -96,8 +98,13 @@ struct sublet_order {
   int64_t cpu_allowance_ms; /* 0: not lifted to save */
   int64_t lease_ns;         /* CLOCK_BOOTTIME */
   int64_t patience_ms;
-  int64_t leaving;     /* enum sublet_leaving (protocol/leaving.h), not DEFAULT */
-  int64_t suspend_ms;  /* how long it may stay suspended */
+  int64_t leaving;    /* enum sublet_leaving (protocol/leaving.h), not DEFAULT */
+  int64_t suspend_ms; /* how long it may stay suspended */
+  /* Names and patterns of files in which it saves its state itself (job/own_checkpoint.h), and the
+   * signal that asks it to; 0: SIGTERM. */
+  char* own_files[SUBLET_MAX_OWN_FILES + 1];
+  size_t own_file_count;
+  int64_t save_signal;
   const char* boot_id; /* of the boot to which lease_ns refers */
 };
 

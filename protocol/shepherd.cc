@@ -150,7 +150,9 @@ uint32_t ShepherdMachine::assessed(TermAnswer answer, int64_t now) {
   // It runs again only with the request before it.
   const uint32_t thaw = thaws_ ? uint32_t{kActThaw} : 0u;
   thaws_ = false;
-  return ask | thaw | (reports_ ? lift(now) : kActDemote);
+  rationed_ = answer == TermAnswer::kHandler && terms_.saves_files && terms_.cpu_allowance_ms > 0;
+  asked_ns_ = now;
+  return ask | thaw | (reports_ || rationed_ ? lift(now) : kActDemote);
 }
 
 uint32_t ShepherdMachine::lift(int64_t now) {
@@ -268,9 +270,20 @@ uint32_t ShepherdMachine::tick(int64_t now) {
 
 uint32_t ShepherdMachine::cpu_used(int64_t used_ns, int64_t now) {
   if (!counting_cpu()) return 0;
+  if (rationed_) return keep_to_ration(used_ns, now);
   const int64_t allowance = terms_.cpu_allowance_ms * kNsPerMs;
   if (handler_ran_) return used_ns < allowance ? 0 : kill(reason_, detected_ns_, now);
   if (used_ns < least(kUnseenNs, allowance)) return 0;
+  lifted_ = false;
+  next_check_ns_ = now + kHandlerCheckNs;
+  return kActDemote;
+}
+
+uint32_t ShepherdMachine::keep_to_ration(int64_t used_ns, int64_t now) {
+  const int64_t ration = save_ration_ns(now - asked_ns_);
+  // Each lift is to be worth it.
+  if (!lifted_) return used_ns + kUnseenNs <= ration ? lift(now) : 0;
+  if (used_ns < ration) return 0;
   lifted_ = false;
   next_check_ns_ = now + kHandlerCheckNs;
   return kActDemote;
@@ -318,7 +331,7 @@ int64_t ShepherdMachine::next_instant() const {
   next = least(next, terms_.lease_ns);
   if (phase_ == Phase::saving) {
     next = least(next, deadline_ns_);
-    return lifted_ || awaiting_handler() ? least(next, next_check_ns_) : next;
+    return counting_cpu() || awaiting_handler() ? least(next, next_check_ns_) : next;
   }
   if (phase_ != Phase::running) return next;
   if (terms_.limit_wall_s > 0)

@@ -10,8 +10,9 @@
 // How an attempt ends (docs/shepherd.md):
 //   the owner is back, or the monitor is lost or silent (from any state): it depends on
 //     how the job answers SIGTERM (TermAnswer). Not at all: frozen and killed at once. By a
-//     handler: SIGTERM, still demoted, killed at the save deadline. With a status page:
-//     SIGTERM at normal weight for kUnseenNs of CPU time; once its handler has reported the
+//     handler: SIGTERM, still demoted, killed at the save deadline; but if its description names
+//     checkpoint files, lifted as long as it keeps to a ration (save_ration_ns). With a status
+//     page: SIGTERM at normal weight for kUnseenNs of CPU time; once its handler has reported the
 //     request, for the CPU allowance, and when that is used up it is killed. A frozen job is
 //     killed.
 //     By the mode of leaving (protocol/leaving.h) it may instead be killed at once; be frozen, and
@@ -57,6 +58,10 @@ enum class TermAnswer {
 // reported the request: enough to run a handler, and too little to notice.
 constexpr int64_t kUnseenNs = 2'000'000;
 
+// CPU time that a job which saves files of its own may have used at normal weight so long after it
+// was asked to: a start, and a fifth of a core until its deadline.
+constexpr int64_t save_ration_ns(int64_t elapsed_ns) { return 4'000'000 + elapsed_ns / 5; }
+
 struct ShepherdTerms {
   int64_t save_deadline_ms = 2000;
   int64_t cpu_allowance_ms = 50;  // 0: never lifted to save
@@ -64,7 +69,8 @@ struct ShepherdTerms {
   int64_t patience_ms = 3600 * 1000;
   int64_t limit_wall_s = 0;  // without the time spent frozen; 0: none
   sublet_leaving leaving = SUBLET_LEAVING_SAVE;
-  int64_t suspend_ms = 0;  // how long it may stay suspended
+  int64_t suspend_ms = 0;    // how long it may stay suspended
+  bool saves_files = false;  // its description names checkpoint files
 };
 
 class ShepherdMachine {
@@ -83,7 +89,8 @@ class ShepherdMachine {
   // The program's handler has reported the request to leave. To be asked while
   // awaiting_handler().
   uint32_t handler_ran(int64_t now);
-  // CPU time of all processes since kActLift. To be called while counting_cpu().
+  // CPU time of all processes since kActLift, since the first one if rationed(). To be called while
+  // counting_cpu().
   uint32_t cpu_used(int64_t used_ns, int64_t now);
   // The job has exceeded one of its limits.
   uint32_t over_limit(int64_t now);
@@ -97,7 +104,9 @@ class ShepherdMachine {
   // When tick() is due, INT64_MAX for never.
   int64_t next_instant() const;
   bool leaving_for_owner() const { return phase_ == Phase::saving && for_owner_; }
-  bool counting_cpu() const { return leaving_for_owner() && lifted_; }
+  bool counting_cpu() const { return leaving_for_owner() && (lifted_ || rationed_); }
+  // Then what it has used counts from its first lift on, and not from the last.
+  bool rationed() const { return rationed_; }
   bool awaiting_handler() const { return leaving_for_owner() && reports_ && !handler_ran_; }
   // Runs, whether or not the owner is here, and was not asked to leave.
   bool runs() const { return phase_ == Phase::running; }
@@ -125,6 +134,7 @@ class ShepherdMachine {
   uint32_t lease_expired(int64_t now);
   uint32_t kill(sublet_leave_reason reason, int64_t detected, int64_t now);
   uint32_t lift(int64_t now);
+  uint32_t keep_to_ration(int64_t used_ns, int64_t now);
   uint32_t end_unstarted(sublet_leave_reason reason, int64_t detected);
   void note_leave(sublet_leave_reason reason, int64_t detected);
   void leave_frozen(int64_t now);
@@ -138,12 +148,14 @@ class ShepherdMachine {
   bool terminated_ = false;  // SIGTERM has been sent
   bool reports_ = false;     // has a status page and may be lifted
   bool lifted_ = false;      // to save
+  bool rationed_ = false;    // to be lifted and demoted by what it uses
   bool handler_ran_ = false;
   bool save_asked_ = false;
   bool main_exited_ = false;
   bool killed_ = false;
   int64_t last_contact_ns_;  // with the monitor
   int64_t detected_ns_ = 0;
+  int64_t asked_ns_ = 0;
   int64_t deadline_ns_ = 0;    // of the save, or of the suspension
   int64_t next_check_ns_ = 0;  // of CPU use while saving; of the next kill
   int64_t kill_interval_ns_ = 0;

@@ -68,6 +68,7 @@ class ShepherdTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(with_a_handler_it_stays_demoted_until_the_deadline);
   CPPUNIT_TEST(with_a_page_it_is_lifted_for_its_handler_then_for_its_save);
   CPPUNIT_TEST(a_handler_that_runs_late_is_lifted_then);
+  CPPUNIT_TEST(who_saves_files_is_lifted_within_its_ration);
   CPPUNIT_TEST(without_an_allowance_it_is_never_lifted);
   CPPUNIT_TEST(allowance_spent_freezes_and_kills);
   CPPUNIT_TEST(freeze_comes_before_lift_and_lift_before_kill);
@@ -364,6 +365,38 @@ class ShepherdTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0u, run.machine.handler_ran(now + 5 * kMs));  // once
     CPPUNIT_ASSERT_EQUAL(0u, run.machine.cpu_used(50 * kMs - 1, now + 60 * kMs));
     CPPUNIT_ASSERT(run.machine.cpu_used(50 * kMs, now + 61 * kMs) & kActKill);
+  }
+
+  // A program that uses all that it gets is lifted for its start, and for a fifth of a core from
+  // then on: whatever it does, it has used no more than its ration and what one look misses.
+  void who_saves_files_is_lifted_within_its_ration() {
+    ShepherdTerms terms = some_terms();
+    terms.saves_files = true;
+    Running run(terms);
+    const int64_t asked = kStart + 10 * kMs;
+    CPPUNIT_ASSERT_EQUAL(uint32_t{kActLift | kActTerminate},
+                         run.owner_meets(TermAnswer::kHandler, asked));
+    CPPUNIT_ASSERT(run.machine.rationed() && !run.machine.awaiting_handler());
+    bool lifted = true;
+    int64_t used = 0, lifts = 1;
+    for (int64_t now = asked + kMs; now < asked + 2000 * kMs; now += kMs) {
+      used += lifted ? kMs : 0;
+      CPPUNIT_ASSERT(run.machine.next_instant() <= now + 10 * kMs);
+      CPPUNIT_ASSERT_EQUAL(0u, run.machine.tick(now));
+      const uint32_t actions = run.machine.cpu_used(used, now);
+      CPPUNIT_ASSERT_EQUAL(actions, actions & (lifted ? kActDemote : kActLift));
+      if (actions != 0) lifted = !lifted;
+      lifts += actions == kActLift;
+      CPPUNIT_ASSERT(used <= save_ration_ns(now - asked) + kMs);
+    }
+    CPPUNIT_ASSERT(used >= 395 * kMs && lifts > 50);
+    CPPUNIT_ASSERT(run.machine.tick(asked + 2000 * kMs) & kActKill);
+    // Who has nobody to ask is killed as before; who reports its saves is lifted as before.
+    Running silent(terms);
+    CPPUNIT_ASSERT(silent.owner_meets(TermAnswer::kNone, asked) & kActKill);
+    Running reporting(terms);
+    reporting.owner_meets(TermAnswer::kStatusPage, asked);
+    CPPUNIT_ASSERT(!reporting.machine.rationed() && reporting.machine.awaiting_handler());
   }
 
   void without_an_allowance_it_is_never_lifted() {

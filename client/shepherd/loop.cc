@@ -36,6 +36,8 @@ constexpr int64_t kEmptyNs = 2'000'000;
 constexpr int kPatientRounds = 2;
 // The same if it is to serve other attempts: beside busy programs its answer may take longer.
 constexpr int kRoundsInRoom = 8;
+// Of a look at the files in which a job, now frozen, has saved its state.
+constexpr int64_t kLookNs = 20'000'000;
 // Children reaped before the monitor's socket is read again: a job may create them
 // faster than they can be reaped.
 constexpr int kReapedInARow = 64;
@@ -77,12 +79,17 @@ sublet_frame Shepherd::status_frame() {
 protocol::TermAnswer Shepherd::term_answer() {
   look_at_status();
   if (seen_.aware) return protocol::TermAnswer::kStatusPage;
-  bool handled = handler_found_ || processes_.handles(launch_.pid(), SIGTERM);
+  bool handled = handler_found_ || processes_.handles(launch_.pid(), leave_signal());
   return handled ? protocol::TermAnswer::kHandler : protocol::TermAnswer::kNone;
 }
 
 uint32_t Shepherd::requests_seen() const {
   return seen_.version == 1 ? seen_.wants_seen : seen_.leave_seen;
+}
+
+// A program that uses the checkpoint API is asked by its signal, whatever its description says.
+int Shepherd::leave_signal() const {
+  return seen_.aware || order_.save_signal == 0 ? SIGTERM : static_cast<int>(order_.save_signal);
 }
 
 // False if there is no handler to ask.
@@ -92,7 +99,7 @@ bool Shepherd::ask_to_leave() {
   generation_before_ = seen_.generation;
   // Before the first is asked: it may have saved when the last is.
   const int64_t now = boot_now();
-  term_handled_ = processes_.signal_who_handles(SIGTERM, launch_.pid());
+  term_handled_ = processes_.signal_who_handles(leave_signal(), launch_.pid());
   if (term_handled_) steps_.save_asked = now;
   return term_handled_;
 }
@@ -117,7 +124,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActTerminate && !ask_to_leave()) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
-    if (!main_gone_) ::kill(-launch_.pid(), SIGTERM);
+    if (!main_gone_) ::kill(-launch_.pid(), leave_signal());
   }
   if (actions & kActDemote) weight_.demote(processes_);
   if (actions & kActThaw) {
@@ -129,7 +136,10 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   // The kernel accepts a change of an autogroup only ten times a second: retry soon.
   if (actions & (kActLift | kActDemote))
     next_refresh_ns_ = std::min(next_refresh_ns_, now + refresh_interval_ns());
-  if (machine_.counting_cpu() && (actions & kActLift)) processes_.start_counting();
+  if (machine_.counting_cpu() && (actions & kActLift) && !rations_) {
+    processes_.start_counting();
+    rations_ = machine_.rationed();
+  }
   if (actions & kActSave) {
     look_at_status();
     if (seen_.aware) processes_.signal_who_handles(SIGUSR1, launch_.pid());
@@ -137,6 +147,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & (kActSave | kActLift | kActTerminate | kActKill)) bounds_.open_up();
   if (actions & kActKill) {
     if (room_is_empty_) slot_.room().spoil();
+    if (rounds_ == 0 && order_.own_file_count > 0) whole_.look(folder_, order_, now + kLookNs);
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
@@ -363,7 +374,8 @@ void Shepherd::check_limits(int64_t now) {
 
 void Shepherd::look_for_handlers(int64_t now) {
   // If the monitor interrupts it, it is repeated at the next event.
-  if (!processes_.anyone_handles(SIGTERM, launch_.pid(), slot_.monitor(), &handler_found_)) return;
+  if (!processes_.anyone_handles(leave_signal(), launch_.pid(), slot_.monitor(), &handler_found_))
+    return;
   look_interval_ns_ = std::min(2 * look_interval_ns_, kRefreshNs);
   next_look_ns_ = now + look_interval_ns_;
 }
@@ -397,7 +409,7 @@ void Shepherd::look_after(int64_t now) {
   weight_.refresh(processes_);
   if (lift_refused_ && !weight_.pending()) {
     lift_refused_ = false;
-    processes_.start_counting();
+    if (!rations_) processes_.start_counting();
   }
   check_limits(now);
   if (machine_.runs()) look_at_status();

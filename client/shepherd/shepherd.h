@@ -18,6 +18,7 @@
 #include "client/shepherd/output.h"
 #include "client/shepherd/walls/places.h"
 #include "client/shepherd/weight.h"
+#include "client/shepherd/whole_files.h"
 #include "protocol/shepherd.h"
 
 namespace sublet::shepherd {
@@ -74,6 +75,7 @@ class Shepherd {
   void note_leave(int64_t now);
   protocol::TermAnswer term_answer();
   bool ask_to_leave();
+  int leave_signal() const;
   bool killed_by_others() const;
   uint32_t requests_seen() const;
   void answer(int socket, const sublet_frame& asked, uint32_t actions);
@@ -132,6 +134,7 @@ class Shepherd {
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
   bool lift_refused_ = false;  // for now
+  bool rations_ = false;       // what it uses of its ration is being counted
   int64_t next_look_ns_ = 0;   // for handlers
   int64_t look_interval_ns_ = 0;
   int64_t next_room_ns_ = INT64_MAX;  // while it grows fast; see Bounds::give_room()
@@ -150,6 +153,7 @@ class Shepherd {
   char text_[SUBLET_ORDER_MAX_BYTES + 1 + 3 * kNameBytes];
   size_t text_used_ = 0;
   char out_[SUBLET_RECORD_MAX_BYTES];
+  WholeFiles whole_{out_, sizeof out_};  // between record and exit record
 };
 
 }  // namespace sublet::shepherd

@@ -51,6 +51,10 @@ const char* Slot::prepare() {
       !place(signalfd(-1, &handled, SFD_NONBLOCK | SFD_CLOEXEC), kSignals) ||
       !place(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), kTimer))
     return "signals";
+  // Of a file's lease (whole_files.cc) that is broken while it is asked for.
+  sigemptyset(&handled);
+  sigaddset(&handled, SIGIO);
+  sigprocmask(SIG_BLOCK, &handled, nullptr);
   lose_monitor();
   if (!reserve(kListener) || !reserve(kProc) || !room_.reserve() || !cgroups_.reserve())
     return "descriptors";

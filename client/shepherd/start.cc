@@ -195,6 +195,7 @@ int Shepherd::run(const sublet_frame& asked, int connection) {
   terms.limit_wall_s = order_.limit_wall_s;
   terms.leaving = static_cast<sublet_leaving>(order_.leaving);
   terms.suspend_ms = order_.suspend_ms;
+  terms.saves_files = order_.own_file_count > 0;
   machine_ = protocol::ShepherdMachine(terms, boot_now());
   failed = prepare();
   if (failed) return end_before_start(failed, errno);

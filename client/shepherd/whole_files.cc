@@ -1,0 +1,148 @@
+#include "client/shepherd/whole_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/shepherd/system.h"
+
+namespace sublet::shepherd {
+namespace {
+
+// The stack is locked memory, of which an ordinary user has little.
+constexpr int kDeepest = 8;
+constexpr size_t kEntriesBytes = 1024;
+constexpr unsigned kLooksInARow = 16;  // between two looks at the clock
+
+// As the kernel's linux_dirent64, which has no header of its own.
+struct Entry {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
+class Opened {
+ public:
+  explicit Opened(int fd) : fd_(fd) {}
+  ~Opened() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+int open_folder(int at, const char* name) {
+  return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// The kernel gives a read lease only on a file that nobody has open, or mapped, for writing. It is
+// given back at once: nobody is to wait for it. A file system without leases: false.
+bool is_whole(int file) {
+  if (fcntl(file, F_SETLEASE, F_RDLCK) != 0) return false;
+  fcntl(file, F_SETLEASE, F_UNLCK);
+  return true;
+}
+
+}  // namespace
+
+// The path of the folder being looked at, below the working folder, with a slash at its end.
+struct WholeFiles::Name {
+  char text[SUBLET_PATH_MAX_BYTES + 1];
+  size_t length;
+  int depth;
+};
+
+bool WholeFiles::is_late() {
+  if (++looked_at_ % kLooksInARow == 0 && boot_now() >= until_) late_ = true;
+  return late_;
+}
+
+void WholeFiles::look_at(int folder, const char* entry, const Name& name) {
+  const size_t length = strlen(entry);
+  const size_t needed = name.length + length + 1;
+  if (needed > sizeof name.text || needed > size_ - used_) return;
+  const Opened file(
+      openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat info;
+  if (file.fd() < 0 || fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  if (!is_whole(file.fd())) return;
+  memcpy(names_ + used_, name.text, name.length);
+  memcpy(names_ + used_ + name.length, entry, length + 1);
+  used_ += needed;
+}
+
+// `pattern`: what follows the component that `entry` is taken for: "", or from the slash on.
+void WholeFiles::find(int folder, const char* pattern, const char* entry, size_t length,
+                      Name& name) {
+  char component[NAME_MAX + 1];
+  if (length > NAME_MAX) return;
+  memcpy(component, entry, length);
+  component[length] = '\0';
+  if (*pattern == '\0') return look_at(folder, component, name);
+  if (name.depth == kDeepest || name.length + length + 1 >= sizeof name.text) return;
+  const Opened inner(open_folder(folder, component));
+  if (inner.fd() < 0) return;
+  const size_t before = name.length;
+  memcpy(name.text + before, component, length);
+  name.text[before + length] = '/';
+  name.length = before + length + 1;
+  ++name.depth;
+  visit(inner.fd(), pattern + 1, name);
+  --name.depth;
+  name.length = before;
+}
+
+// Names that are no patterns are opened. For patterns all entries are looked at: which of them
+// match, the client knows. `pattern` "": all that is in the folder.
+void WholeFiles::visit(int folder, const char* pattern, Name& name) {
+  const char* const end = strchrnul(pattern, '/');
+  const auto length = static_cast<size_t>(end - pattern);
+  if (length > 0 && strcspn(pattern, "*?[\\") >= length)
+    return find(folder, end, pattern, length, name);
+  alignas(Entry) char entries[kEntriesBytes];
+  for (;;) {
+    const long read = syscall(SYS_getdents64, folder, entries, sizeof entries);
+    if (read <= 0) return;
+    for (long at = 0; at < read;) {
+      const auto* entry = reinterpret_cast<const Entry*>(entries + at);
+      at += entry->length;
+      if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0) continue;
+      if (is_late()) return;
+      // Below a folder that is named whole, a folder is one, too.
+      const bool below = length == 0 && entry->type == DT_DIR;
+      find(folder, below ? "/" : end, entry->name, strlen(entry->name), name);
+    }
+  }
+}
+
+void WholeFiles::look(int folder, const sublet_order& order, int64_t until) {
+  used_ = 0;
+  until_ = until;
+  late_ = false;
+  const Opened work(open_folder(folder, order.work));
+  if (work.fd() < 0) return;
+  Name name;
+  for (size_t i = 0; i < order.own_file_count; ++i) {
+    name.length = 0;
+    name.depth = 0;
+    visit(work.fd(), order.own_files[i], name);
+    lseek(work.fd(), 0, SEEK_SET);  // for the next pattern
+  }
+}
+
+bool WholeFiles::write(int folder) const {
+  constexpr char kAll[] = "all";
+  return all_ ? write_atomically(folder, SUBLET_WHOLE_FILE, kAll, sizeof kAll - 1)
+              : write_atomically(folder, SUBLET_WHOLE_FILE, names_, used_);
+}
+
+}  // namespace sublet::shepherd
