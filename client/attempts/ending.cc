@@ -89,6 +89,8 @@ std::string sentence(const Assignment& what, const AttemptExit& exit, uint32_t e
       return start_sentence(what, exit);
     case protocol::kEndExit:
       return "The program ended with exit status " + std::to_string(facts.code) + ".";
+    case protocol::kEndSaved:
+      return "It ended with exit status " + std::to_string(facts.code) + ", to be run again.";
     case protocol::kEndSignal:
       return "The program was killed by signal " + std::to_string(facts.code) + " (" +
              strsignal(static_cast<int>(facts.code)) + ").";
@@ -210,7 +212,10 @@ AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const 
   const sublet_exit& facts = exit.facts;
   AttemptEnd end;
   end.name = what.name;
-  end.end = protocol::classify(exit_facts(exit));
+  protocol::ExitFacts ended = exit_facts(exit);
+  ended.says_saved =
+      facts.outcome == SUBLET_OUTCOME_EXITED && what.job.own_checkpoint.says_saved(facts.code);
+  end.end = protocol::classify(ended);
   end.reason = sentence(what, exit, end.end, shortage);
   if (machine_failed(exit)) end.reason = machine_sentence(exit);
   if (facts.outcome == SUBLET_OUTCOME_EXITED) end.exit_status = static_cast<int32_t>(facts.code);

@@ -197,7 +197,7 @@ bool AttemptTasks::seal(const WorkPtr& work) {
 
 void AttemptTasks::do_stage(const WorkPtr& work) {
   Mover mover(*work, server_, threads_.pace, mover_settings_);
-  StagingOutcome outcome = stage(*work, server_, mover, cache_);
+  StagingOutcome outcome = stage(*work, server_, mover, cache_, threads_.pace);
   if (outcome.result == TaskResult::kAgain)
     return again(threads_.workers, work, outcome.reason, [this, work] { do_stage(work); });
   if (outcome.failed == kEndLost) desk_.machine_failed(outcome.reason);

@@ -26,6 +26,8 @@ inline std::string attempt_label(const AttemptName& name) {
 // A file being fetched (staging.cc).
 struct Incoming;
 
+struct Pack;  // staging/packed_files.h
+
 // Of the files of an attempt that has ended, by kind, name, generation and size (hand_in.cc): they
 // are read for it once, however often the server is away.
 using KnownDigests = std::map<std::tuple<FileKind, std::string, uint64_t, uint64_t>, Digest>;
@@ -84,6 +86,11 @@ struct AttemptWork {
   std::shared_ptr<Incoming> incoming;
   bool moves_here = false;  // a process that should move its files has failed
   KnownDigests known_digests;
+  // Of a job that saves files of its own (staging/own_files.h): the newest generation that the
+  // server has, and one on its way to it.
+  std::shared_ptr<Pack> packed;
+  std::shared_ptr<Pack> unsent;
+  std::string left_out;  // what `unsent`, or the last one, lacks
 };
 
 // Its end has to wait for the server: syncs what the end names, the exit record and the

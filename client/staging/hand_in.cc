@@ -17,6 +17,7 @@
 #include "checkpoint-api/file_format.h"
 #include "client/attempts/ending.h"
 #include "client/mover/contents.h"
+#include "client/staging/own_files.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -115,12 +116,60 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
                       << format_bytes(file->size);
 }
 
+// A turn of work for the owner's sake, and a pause before the next.
+class Turns {
+ public:
+  Turns(Pace& pace, const std::atomic<bool>& stop) : pace_(pace), stop_(stop) { begin(); }
+  void begin() {
+    turn_.reset();
+    turn_.emplace(pace_, stop_);
+    if (stop_) throw TaskStopped();
+  }
+
+ private:
+  Pace& pace_;
+  const std::atomic<bool>& stop_;
+  std::optional<PacedWork> turn_;
+};
+
+// Whether the program saves its state in files, and not by the checkpoint API.
+bool saves_files(const AttemptWork& work) {
+  return work.assignment->job.own_checkpoint.is_set() && work.reported_generation == 0;
+}
+
+// Uploads the files in which the program saves its state, if they are newer than the server's.
+void send_own_files(Uploader& to, uint64_t largest, bool runs) {
+  AttemptWork& work = to.work;
+  FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
+  // This client has begun anew meanwhile, and does not know what it has sent before.
+  if (!work.packed) work.held_generation = to.server.stat(place).generation;
+  if (runs) work.unsent.reset();
+  if (!work.unsent) {
+    Turns turns(to.pace, work.stop);
+    PackedNow now = pack_own_files(work, runs, largest, [&] { turns.begin(); });
+    work.unsent = std::move(now.pack);
+    work.left_out = std::move(now.left_out);
+  }
+  if (!work.unsent) return;
+  place.generation = work.unsent->generation;
+  to.upload(place, work.unsent->file.get(), work.unsent->size);
+  work.packed = std::move(work.unsent);
+  work.held_generation = work.handed_in_generation = place.generation;
+  work.handed_in_bytes = work.packed->size;
+  log(Severity::info) << work.label() << ": checkpoint " << place.generation << " of "
+                      << work.packed->files.size() << " files uploaded, "
+                      << format_bytes(work.packed->size);
+}
+
 // Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.
-void try_checkpoint(Uploader& to, const JobSettings& settings) {
+void try_checkpoint(Uploader& to, const JobSettings& settings, bool runs) {
   AttemptWork& work = to.work;
   to.mover.move_checkpoint(true);
   try {
-    send_checkpoint(to, settings.checkpoint_largest);
+    if (saves_files(work))
+      send_own_files(to, settings.checkpoint_largest, runs);
+    else
+      send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {
     if (error.passing()) throw;
     log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << error.what();
@@ -231,6 +280,18 @@ struct Outputs {
   }
 };
 
+// How much of its work the files keep is not known: as much as it had done when the newest was
+// written.
+void note_own_files(AttemptWork& work) {
+  AttemptEnd& end = work.end;
+  if (!work.left_out.empty()) end.reason += (end.reason.empty() ? "" : " ") + work.left_out;
+  if (work.handed_in_generation == 0 || end.finished_us <= end.started_us) return;
+  const auto part = static_cast<double>(newest_us(*work.packed) - end.started_us) /
+                    static_cast<double>(end.finished_us - end.started_us);
+  end.cpu_saved_us =
+      static_cast<int64_t>(static_cast<double>(end.cpu_us) * std::clamp(part, 0.0, 1.0));
+}
+
 void hand_in_all(Uploader& to, const JobSettings& settings) {
   AttemptWork& work = to.work;
   const Assignment& what = *work.assignment;
@@ -239,7 +300,10 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
       failed_or_done ? AttemptWork::Delivery::kOutputs : AttemptWork::Delivery::kNothing;
   bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
                            work.end.end != protocol::kEndSuperseded;
-  if (resumes_elsewhere) try_checkpoint(to, settings);
+  if (resumes_elsewhere) {
+    try_checkpoint(to, settings, false);
+    if (saves_files(work)) note_own_files(work);
+  }
   if (failed_or_done) {
     Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
                     settings.text_bound(what)};
@@ -271,7 +335,8 @@ const std::optional<AttemptExit>& exit_of(AttemptWork& work, const Files& files,
 bool has_nothing_to_send(AttemptWork& work, const Files& files) {
   std::string error;
   const std::optional<AttemptExit>& exit = exit_of(work, files, &error);
-  if (!exit || !work.assignment->job.outputs.empty()) return false;
+  const JobDescription& job = work.assignment->job;
+  if (!exit || !job.outputs.empty() || job.own_checkpoint.is_set()) return false;
   const sublet_exit& facts = exit->facts;
   const bool by_itself = facts.asked == 0 && facts.reason == SUBLET_LEAVE_NONE &&
                          work.leave_reason == SUBLET_LEAVE_NONE;
@@ -333,7 +398,7 @@ TaskResult hand_in_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mov
                               const JobSettings& settings, Pace& pace, std::string* why) {
   try {
     Uploader to(work, server, mover, pace);
-    try_checkpoint(to, settings);
+    try_checkpoint(to, settings, true);
     return TaskResult::kDone;
   } catch (const TaskStopped&) {
     return TaskResult::kStopped;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "client/machine/disk_usage.h"
 #include "client/mover/mover.h"
+#include "client/staging/own_files.h"
 #include "client/staging/work_folder.h"
 
 namespace sublet::client {
@@ -93,9 +94,21 @@ bool fetch_generation(AttemptWork& work, Mover& mover, const FilePlace& place,
   }
 }
 
+// Puts the files of a program that saves itself where it finds them. False: the checkpoint is
+// damaged.
+bool take_own_files(AttemptWork& work, Pace& pace) {
+  if (!work.assignment->job.own_checkpoint.is_set()) return true;
+  std::optional<PacedWork> turn;
+  return unpack_own_files(work, [&] {
+    turn.reset();
+    turn.emplace(pace, work.stop);
+    if (work.stop) throw TaskStopped();
+  });
+}
+
 // Fetches the newest intact checkpoint of the server; it may be older than the order
 // said, or there may be none.
-void fetch_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover) {
+void fetch_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover, Pace& pace) {
   const std::string folder = work.folder + "/" SUBLET_CHECKPOINT_FOLDER;
   FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
   for (int i = 0; i < kDigestTries; ++i) {
@@ -105,17 +118,18 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover) {
       system_files().remove_file(folder + "/" + place.name);  // from an earlier try
       return;
     }
-    if (fetch_generation(work, mover, place, remote, folder)) return;
+    if (fetch_generation(work, mover, place, remote, folder) && take_own_files(work, pace)) return;
     place.suspect = true;
   }
   arrived_damaged(place);
 }
 
-void fetch_all(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache) {
+void fetch_all(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache,
+               Pace& pace) {
   const auto& inputs = work.assignment->job.inputs;
   for (; work.inputs_here < inputs.size(); ++work.inputs_here)
     fetch_input(work, server, mover, cache, inputs[work.inputs_here]);
-  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server, mover);
+  if (work.assignment->checkpoint_generation != 0) fetch_checkpoint(work, server, mover, pace);
 }
 
 // The value of NAME in "NAME=value", or nullptr.
@@ -140,11 +154,12 @@ bool has_to_fetch(const Assignment& what) {
   return !what.job.inputs.empty() || what.checkpoint_generation != 0;
 }
 
-StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache) {
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache,
+                     Pace& pace) {
   StagingOutcome outcome;
   try {
     if (work.stop) throw TaskStopped();
-    fetch_all(work, server, mover, cache);
+    fetch_all(work, server, mover, cache, pace);
   } catch (const TaskStopped&) {
     outcome.result = TaskResult::kStopped;
   } catch (const ServerError& error) {
@@ -172,6 +187,7 @@ std::vector<std::string> job_environment(const Assignment& assignment,
     bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
                 variable.starts_with("SUBLET_STATUS=") ||
                 variable.starts_with("SUBLET_CHECKPOINT_DIR=") ||
+                variable.starts_with("SUBLET_CHECKPOINT_FILES=") ||
                 variable.starts_with("SUBLET_RESOURCES=") || variable.starts_with("SUBLET_GPUS=") ||
                 (!assignment.gpus.empty() && variable.starts_with("CUDA_VISIBLE_DEVICES="));
     if (!ours) out.push_back(variable);
@@ -187,6 +203,10 @@ std::vector<std::string> job_environment(const Assignment& assignment,
   out.push_back("SUBLET_ATTEMPT=" + std::to_string(assignment.name.attempt));
   const rules::NamedAmounts& resources = assignment.job.needs.resources;
   if (!resources.empty()) out.push_back("SUBLET_RESOURCES=" + resources.text());
+  const std::vector<std::string>& own = assignment.job.own_checkpoint.files;
+  std::string names;
+  for (const std::string& file : own) names += (names.empty() ? "" : "\n") + file;
+  if (!own.empty()) out.push_back("SUBLET_CHECKPOINT_FILES=" + names);
   if (assignment.gpus.empty()) return out;
   std::string gpus;
   for (const std::string& gpu : assignment.gpus) gpus += (gpus.empty() ? "" : ",") + gpu;
@@ -259,6 +279,8 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, ui
   order.patience_ms = settings.patience_ms;
   order.leaving = leaving_of(what, settings.leaving);
   order.suspend_ms = settings.suspend_ms;
+  order.own_files = what.job.own_checkpoint.files;
+  order.save_signal = what.job.own_checkpoint.signal;
   order.lease_ns = work.lease_ns;
   order.boot_id = boot_id();
   return order;

@@ -54,7 +54,8 @@ struct StagingOutcome {
 
 // False: stage() would do nothing.
 bool has_to_fetch(const Assignment& what);
-StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache);
+StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, InputCache& cache,
+                     Pace& pace);
 
 // The shepherd's order, with the current lease.
 // `disk_free`: bytes left on the disk with its folder. `server`: ServerCalls::address.

@@ -43,7 +43,7 @@ class StagingTest : public CppUnit::TestFixture {
   }
   StagingOutcome go(AttemptWork& work) {
     Mover mover(work, server_, pace_, mover_settings_);
-    return stage(work, server_, mover, cache_);
+    return stage(work, server_, mover, cache_, pace_);
   }
   std::string read(const AttemptWork& work, const char* name) {
     return system_files().read_file(work.folder + "/" + name, 16 << 20);

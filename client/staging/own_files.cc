@@ -1,0 +1,282 @@
+#include "client/staging/own_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "client/staging/work_folder.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr int64_t kNsPerSecond = 1'000'000'000;
+// Times of files are those of the kernel's last tick, up to 10 ms ago: a change within that time
+// of another may leave them as they are.
+constexpr int64_t kQuietNs = 20'000'000;
+constexpr uint64_t kMostWholeBytes = 1 << 20;
+
+int64_t ns_of(const timespec& time) { return time.tv_sec * kNsPerSecond + time.tv_nsec; }
+
+struct Seen {
+  UniqueFd fd;
+  struct stat info = {};
+};
+
+// Whether it is the same file, unchanged.
+bool is_still(int file, const struct stat& before) {
+  struct stat now = {};
+  return fstat(file, &now) == 0 && now.st_ino == before.st_ino && now.st_dev == before.st_dev &&
+         now.st_size == before.st_size && ns_of(now.st_mtim) == ns_of(before.st_mtim) &&
+         ns_of(now.st_ctim) == ns_of(before.st_ctim);
+}
+
+// Somebody may open the file in the moment in which it has a lease. The signal that says so must
+// not end this process.
+void hear_of_leases() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction handler = {};
+    handler.sa_handler = [](int) {};
+    handler.sa_flags = SA_RESTART;
+    sigaction(SIGIO, &handler, nullptr);
+  });
+}
+
+// As in client/shepherd/whole_files.cc.
+bool is_open_for_writing(int file) {
+  hear_of_leases();
+  if (fcntl(file, F_SETLEASE, F_RDLCK) != 0) return true;
+  fcntl(file, F_SETLEASE, F_UNLCK);
+  return false;
+}
+
+// What may be taken.
+class Whole {
+ public:
+  Whole(const std::string& folder, bool runs) : runs_(runs) {
+    if (runs) return;
+    std::string names;
+    try {
+      names = system_files().read_file(folder + "/" SUBLET_WHOLE_FILE, kMostWholeBytes);
+    } catch (const FileError&) {
+      return;  // the shepherd was killed
+    }
+    all_ = names == "all";
+    for (size_t at = 0; at < names.size();) {
+      const size_t end = std::min(names.find('\0', at), names.size());
+      names_.insert(names.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+
+  bool has(const std::string& name, const Seen& file) const {
+    if (!runs_) return all_ || names_.contains(name);
+    timespec now = {};
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t changed = std::max(ns_of(file.info.st_mtim), ns_of(file.info.st_ctim));
+    // A time in the future says nothing.
+    return changed + kQuietNs <= ns_of(now) && !is_open_for_writing(file.fd.get());
+  }
+
+ private:
+  const bool runs_;
+  bool all_ = false;
+  std::set<std::string> names_;
+};
+
+std::set<std::string> find_all(const AttemptWork& work, const Turn& turn) {
+  const Assignment& what = *work.assignment;
+  std::set<std::string> names;
+  FindBounds searchable;
+  for (const std::string& file : what.job.own_checkpoint.files) {
+    const OutputName name(file);
+    if (name.is_file()) {
+      names.insert(name.file());
+      continue;
+    }
+    const FoundFiles found =
+        find_inside(work.folder + "/" SUBLET_WORK_FOLDER, name, what.uid, searchable, turn);
+    names.insert(found.names.begin(), found.names.end());
+  }
+  return names;
+}
+
+// Links, folders, pipes and others' files are none of the job's: nothing.
+std::optional<Seen> open_one(const AttemptWork& work, const std::string& name) {
+  try {
+    Seen seen;
+    seen.fd = open_inside(work.folder + "/" SUBLET_WORK_FOLDER, name, work.assignment->uid).fd;
+    if (fstat(seen.fd.get(), &seen.info) == 0) return seen;
+  } catch (const WorkFolderError& error) {
+    if (error.code() != ENOENT)
+      log(Severity::info) << work.label() << ": checkpoint file not taken: " << error.what();
+  }
+  return std::nullopt;
+}
+
+PackedFile described(const std::string& name, const struct stat& info) {
+  PackedFile file;
+  file.name = name;
+  file.size = static_cast<uint64_t>(info.st_size);
+  file.mode = info.st_mode & 0777;
+  file.mtime_ns = ns_of(info.st_mtim);
+  return file;
+}
+
+bool same(const PackedFile& a, const PackedFile& b) {
+  return a.name == b.name && a.size == b.size && a.mode == b.mode && a.mtime_ns == b.mtime_ns;
+}
+
+class Packing {
+ public:
+  Packing(const AttemptWork& work, bool runs, uint64_t largest, const Turn& turn)
+      : work_(work), whole_(work.folder, runs), left_(largest), turn_(turn) {}
+
+  // Chooses for each name the file, or what is kept of it.
+  void choose() {
+    for (const std::string& name : find_all(work_, turn_)) {
+      const std::optional<Seen> seen = open_one(work_, name);
+      if (!seen) continue;
+      if (whole_.has(name, *seen))
+        choices_.push_back({described(name, seen->info), seen->info, nullptr});
+      else if (const PackedFile* const kept = leave_out(name))
+        choices_.push_back({*kept, {}, kept});
+    }
+  }
+  // Nothing can be made: a file is not whole, and what the generation before has of it is not here.
+  bool lacks_what_was() const { return lacks_; }
+  bool is_nothing_new() const {
+    const Pack* before = work_.packed.get();
+    if (before == nullptr) return choices_.empty();
+    return std::equal(choices_.begin(), choices_.end(), before->files.begin(), before->files.end(),
+                      [](const Choice& a, const PackedFile& b) { return same(a.file, b); });
+  }
+
+  std::shared_ptr<Pack> make() {
+    PackWriter writer(work_.folder);
+    for (const Choice& choice : choices_) add(writer, choice);
+    if (lacks_ || writer.is_empty()) return nullptr;
+    auto pack = std::make_shared<Pack>(writer.finish(work_.held_generation + 1, turn_));
+    // A program that writes the same again has made no progress.
+    const bool is_new = !work_.packed || work_.packed->contents != pack->contents;
+    return is_new ? pack : nullptr;
+  }
+
+  std::string left_out() const {
+    if (not_whole_.empty()) return "";
+    const size_t others = not_whole_.size() - 1;
+    return "'" + escape_for_terminal(*not_whole_.begin()) + "'" +
+           (others > 0 ? " and " + std::to_string(others) + " more checkpoint files were"
+                       : " was") +
+           " being written, and not taken.";
+  }
+
+ private:
+  // Not open: there may be thousands.
+  struct Choice {
+    PackedFile file;
+    struct stat info;
+    const PackedFile* kept;  // of the generation before, in its place
+  };
+
+  // What is kept of a file that is not whole; null: nothing.
+  const PackedFile* leave_out(const std::string& name) {
+    not_whole_.insert(name);
+    if (work_.packed) return work_.packed->find(name);
+    // After a restart of this client nobody knows what the generation before had.
+    if (work_.held_generation > 0) lacks_ = true;
+    return nullptr;
+  }
+
+  bool copy(PackWriter& writer, const Choice& choice) {
+    const std::optional<Seen> seen = open_one(work_, choice.file.name);
+    if (!seen || !is_still(seen->fd.get(), choice.info)) return false;
+    if (!writer.add(choice.file, seen->fd.get(), 0, turn_)) return false;
+    if (is_still(seen->fd.get(), choice.info)) return true;
+    writer.drop_last();
+    return false;
+  }
+
+  void add(PackWriter& writer, const Choice& choice) {
+    if (choice.file.size > left_)
+      throw std::runtime_error("its files are larger than this machine's limit for a checkpoint");
+    left_ -= choice.file.size;
+    const PackedFile* kept = choice.kept;
+    if (kept == nullptr) {
+      if (copy(writer, choice)) return;
+      kept = leave_out(choice.file.name);
+    }
+    if (kept != nullptr) writer.add(*kept, work_.packed->file.get(), kept->offset, turn_);
+  }
+
+  const AttemptWork& work_;
+  const Whole whole_;
+  uint64_t left_;
+  const Turn& turn_;
+  std::vector<Choice> choices_;
+  std::set<std::string> not_whole_;
+  bool lacks_ = false;
+};
+
+void put_back(const AttemptWork& work, const PackedFile& file, const Turn& turn) {
+  const UniqueFd to =
+      create_inside(work.folder + "/" SUBLET_WORK_FOLDER, file.name, false, work.assignment->uid);
+  copy_from(*work.packed, file, to.get(), turn);
+  // Programs compare these times, or take the newest file. Of what may not be set none is needed.
+  timespec time = {file.mtime_ns / kNsPerSecond, file.mtime_ns % kNsPerSecond};
+  if (time.tv_nsec < 0) time = {time.tv_sec - 1, time.tv_nsec + kNsPerSecond};
+  const timespec times[] = {time, time};
+  if (fchmod(to.get(), file.mode) != 0 || futimens(to.get(), times) != 0)
+    throw FileError(errno, "set the times of", file.name);
+}
+
+}  // namespace
+
+int64_t newest_us(const Pack& pack) {
+  int64_t newest = 0;
+  for (const PackedFile& file : pack.files) newest = std::max(newest, file.mtime_ns / 1000);
+  return newest;
+}
+
+PackedNow pack_own_files(const AttemptWork& work, bool runs, uint64_t largest, const Turn& turn) {
+  Packing packing(work, runs, largest, turn);
+  packing.choose();
+  PackedNow out;
+  if (!packing.lacks_what_was() && !packing.is_nothing_new()) out.pack = packing.make();
+  out.left_out = packing.left_out();
+  return out;
+}
+
+bool unpack_own_files(AttemptWork& work, const Turn& turn) {
+  const std::string path = work.folder + "/" SUBLET_CHECKPOINT_FOLDER "/checkpoint";
+  UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info = {};
+  if (!file.valid() || fstat(file.get(), &info) != 0) throw FileError(errno, "open", path);
+  const auto size = static_cast<uint64_t>(info.st_size);
+  if (!is_pack(file.get(), size)) return true;
+  try {
+    work.packed = std::make_shared<Pack>(read_pack(std::move(file), size, turn));
+  } catch (const DamagedPack& error) {
+    log(Severity::warning) << work.label() << ": checkpoint " << work.held_generation
+                           << " cannot be used: " << error.what();
+    return false;
+  }
+  for (const PackedFile& one : work.packed->files) put_back(work, one, turn);
+  // The program is not to see it.
+  system_files().remove_file(path);
+  return true;
+}
+
+}  // namespace sublet::client

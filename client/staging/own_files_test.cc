@@ -1,0 +1,265 @@
+#include "client/staging/own_files.h"
+
+#include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/testing/temporary_folder.h"
+#include "client/staging/hand_in.h"
+#include "client/testing/memory_server.h"
+
+namespace sublet::client {
+namespace {
+
+constexpr uint64_t kLargest = 1 << 20;
+
+class OwnFilesTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(OwnFilesTest);
+  CPPUNIT_TEST(they_go_on_elsewhere);
+  CPPUNIT_TEST(only_whole_files_are_taken);
+  CPPUNIT_TEST(what_is_not_whole_is_kept_as_it_was);
+  CPPUNIT_TEST(without_what_was_nothing_is_made);
+  CPPUNIT_TEST(the_same_contents_are_nothing_new);
+  CPPUNIT_TEST(while_it_runs);
+  CPPUNIT_TEST(what_is_none_of_the_jobs);
+  CPPUNIT_TEST(too_large);
+  CPPUNIT_TEST(a_damaged_pack_is_refused);
+  CPPUNIT_TEST(an_end_with_them);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder state_;
+  MemoryServer server_;
+  Assignment what_;
+  uint32_t attempts_ = 0;
+
+  std::shared_ptr<AttemptWork> work() {
+    what_.name = {7, ++attempts_};
+    const std::string folder = attempt_folder(state_.path(), what_.name);
+    make_attempt_folder(system_files(), folder, -1, -1);
+    return std::make_shared<AttemptWork>(std::make_shared<Assignment>(what_), folder);
+  }
+  std::shared_ptr<AttemptWork> work_with(std::vector<std::string> files) {
+    what_.job.own_checkpoint.files = std::move(files);
+    return work();
+  }
+  // Written so long ago that it counts as unchanged.
+  static void write(const AttemptWork& work, const std::string& name, const std::string& bytes,
+                    int64_t second = 1000) {
+    const std::string path = work.folder + "/work/" + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << bytes;
+    const timespec times[] = {{second, 0}, {second, 7}};
+    CPPUNIT_ASSERT_EQUAL(0, utimensat(AT_FDCWD, path.c_str(), times, 0));
+  }
+  static std::string read(const AttemptWork& work, const std::string& name) {
+    return system_files().read_file(work.folder + "/work/" + name, 1 << 20);
+  }
+  static bool has(const AttemptWork& work, const std::string& name) {
+    return system_files().exists(work.folder + "/work/" + name);
+  }
+  // As the shepherd wrote it.
+  static void whole(const AttemptWork& work, const std::string& names) {
+    system_files().write_atomic(work.folder + "/" SUBLET_WHOLE_FILE, names);
+  }
+  static std::shared_ptr<Pack> pack(const AttemptWork& work, bool runs = false) {
+    return pack_own_files(work, runs, kLargest, [] {}).pack;
+  }
+  // What is sent becomes the checkpoint from which another attempt begins.
+  std::shared_ptr<AttemptWork> next(const Pack& pack) {
+    auto to = work();
+    const std::string bytes = read_content(pack.file.get(), 0, pack.size);
+    system_files().write_atomic(to->folder + "/checkpoint/checkpoint", bytes);
+    to->held_generation = pack.generation;
+    CPPUNIT_ASSERT(unpack_own_files(*to, [] {}));
+    return to;
+  }
+
+  void they_go_on_elsewhere() {
+    auto w = work_with({"state-*", "out/", "log"});
+    write(*w, "state-1", "one");
+    write(*w, "out/deep/x", "two");
+    write(*w, "scratch", "not named");
+    CPPUNIT_ASSERT_EQUAL(0, chmod((w->folder + "/work/state-1").c_str(), 0750));
+    whole(*w, "all");
+    const auto made = pack(*w);
+    CPPUNIT_ASSERT(made != nullptr);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, made->generation);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000}, newest_us(*made));
+    const auto then = next(*made);
+    CPPUNIT_ASSERT_EQUAL(std::string("one"), read(*then, "state-1"));
+    CPPUNIT_ASSERT_EQUAL(std::string("two"), read(*then, "out/deep/x"));
+    CPPUNIT_ASSERT(!has(*then, "scratch") && !has(*then, "log"));
+    CPPUNIT_ASSERT(!system_files().exists(then->folder + "/checkpoint/checkpoint"));
+    struct stat info;
+    CPPUNIT_ASSERT_EQUAL(0, stat((then->folder + "/work/state-1").c_str(), &info));
+    CPPUNIT_ASSERT_EQUAL(0750u, unsigned{info.st_mode & 0777});
+    CPPUNIT_ASSERT(info.st_mtim.tv_sec == 1000 && info.st_mtim.tv_nsec == 7);
+  }
+
+  void only_whole_files_are_taken() {
+    auto w = work_with({"a", "b", "c"});
+    write(*w, "a", "1");
+    write(*w, "b", "2");
+    CPPUNIT_ASSERT(pack(*w) == nullptr);  // the shepherd was killed
+    whole(*w, std::string("b\0", 2));
+    const PackedNow now = pack_own_files(*w, false, kLargest, [] {});
+    CPPUNIT_ASSERT(now.pack != nullptr && now.pack->files.size() == 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("b"), now.pack->files[0].name);
+    CPPUNIT_ASSERT_EQUAL(std::string("'a' was being written, and not taken."), now.left_out);
+    whole(*w, "");
+    CPPUNIT_ASSERT(pack(*w) == nullptr);
+  }
+
+  void what_is_not_whole_is_kept_as_it_was() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "old");
+    write(*w, "b", "old");
+    whole(*w, "all");
+    auto then = next(*pack(*w));
+    write(*then, "a", "torn", 2000);
+    write(*then, "b", "new", 2000);
+    whole(*then, std::string("b\0", 2));
+    auto last = next(*pack(*then));
+    CPPUNIT_ASSERT_EQUAL(uint64_t{2}, last->held_generation);
+    CPPUNIT_ASSERT_EQUAL(std::string("old"), read(*last, "a"));
+    CPPUNIT_ASSERT_EQUAL(std::string("new"), read(*last, "b"));
+    // What the program has removed is not kept.
+    CPPUNIT_ASSERT_EQUAL(0, unlink((last->folder + "/work/a").c_str()));
+    whole(*last, "all");
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, pack(*last)->files.size());
+  }
+
+  void without_what_was_nothing_is_made() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "torn");
+    write(*w, "b", "new");
+    whole(*w, std::string("b\0", 2));
+    w->held_generation = 4;  // of which a restarted client has nothing
+    CPPUNIT_ASSERT(pack(*w) == nullptr);
+    whole(*w, "all");
+    CPPUNIT_ASSERT_EQUAL(uint64_t{5}, pack(*w)->generation);
+  }
+
+  void the_same_contents_are_nothing_new() {
+    auto w = work_with({"a"});
+    write(*w, "a", "same");
+    whole(*w, "all");
+    auto then = next(*pack(*w));
+    whole(*then, "all");
+    CPPUNIT_ASSERT(pack(*then) == nullptr);
+    write(*then, "a", "same", 3000);
+    CPPUNIT_ASSERT(pack(*then) == nullptr);
+    write(*then, "a", "more", 3000);
+    CPPUNIT_ASSERT(pack(*then) != nullptr);
+  }
+
+  void while_it_runs() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "closed");
+    write(*w, "b", "open");
+    // The time of its last change (ctime) is now: it is taken a little later.
+    const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
+    std::shared_ptr<Pack> made;
+    const UniqueFd writer(open((w->folder + "/work/b").c_str(), O_WRONLY | O_CLOEXEC));
+    while (!made && system_clock().boot_ns() < deadline) made = pack(*w, true);
+    CPPUNIT_ASSERT(made != nullptr && made->files.size() == 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("a"), made->files[0].name);
+    // It changes while it is copied.
+    w->packed = made;
+    write(*w, "a", "changed");
+    made = nullptr;
+    while (system_clock().boot_ns() < deadline) {
+      int turns = 0;
+      const auto change = [&] {
+        if (++turns == 1) write(*w, "a", "changing", 1000 + system_clock().boot_ns() % 1000);
+      };
+      made = pack_own_files(*w, true, kLargest, change).pack;
+      CPPUNIT_ASSERT(made == nullptr);  // or as it was, which is nothing new
+      if (turns > 0) break;
+    }
+  }
+
+  void what_is_none_of_the_jobs() {
+    auto w = work_with({"link", "pipe", "folder", "way/x", "good"});
+    CPPUNIT_ASSERT_EQUAL(0, symlink("/etc/passwd", (w->folder + "/work/link").c_str()));
+    CPPUNIT_ASSERT_EQUAL(0, mkfifo((w->folder + "/work/pipe").c_str(), 0600));
+    CPPUNIT_ASSERT_EQUAL(0, mkdir((w->folder + "/work/folder").c_str(), 0700));
+    CPPUNIT_ASSERT_EQUAL(0, symlink("folder", (w->folder + "/work/way").c_str()));
+    write(*w, "folder/x", "x");
+    write(*w, "good", "1");
+    whole(*w, "all");
+    const auto made = pack(*w);
+    CPPUNIT_ASSERT(made != nullptr && made->files.size() == 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("good"), made->files[0].name);
+  }
+
+  void too_large() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", std::string(1000, 'x'));
+    write(*w, "b", "");
+    CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/work/b").c_str(), off_t{1} << 40));
+    whole(*w, "all");
+    CPPUNIT_ASSERT_THROW(pack(*w), std::runtime_error);
+  }
+
+  void a_damaged_pack_is_refused() {
+    auto w = work_with({"a"});
+    write(*w, "a", "1");
+    whole(*w, "all");
+    const auto made = pack(*w);
+    std::string bytes = read_content(made->file.get(), 0, made->size);
+    bytes.back() ^= 1;
+    auto then = work();
+    system_files().write_atomic(then->folder + "/checkpoint/checkpoint", bytes);
+    CPPUNIT_ASSERT(!unpack_own_files(*then, [] {}));
+    CPPUNIT_ASSERT(!has(*then, "a"));
+    // A checkpoint of the API is left to the program.
+    system_files().write_atomic(then->folder + "/checkpoint/checkpoint", "another");
+    CPPUNIT_ASSERT(unpack_own_files(*then, [] {}));
+    CPPUNIT_ASSERT(system_files().exists(then->folder + "/checkpoint/checkpoint"));
+  }
+
+  void an_end_with_them() {
+    server_.generation = 0;
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "state");
+    write(*w, "b", "torn");
+    whole(*w, std::string("a\0", 2));
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = 1;
+    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    exit.facts.code = 85;
+    exit.facts.cpu_user_us = 100;
+    exit.facts.started_ns = 1;
+    exit.facts.ended_ns = 2'000'000;
+    exit.boot_id = boot_id();
+    system_files().write_atomic(w->folder + "/exit", print_exit(exit));
+    CPPUNIT_ASSERT(!has_nothing_to_send(*w, system_files()));
+    const std::atomic<bool> away{true};
+    Pace pace{1, away};
+    const MoverSettings none;
+    std::string why;
+    for (int i = 0; i < 2; ++i) {  // a repetition sends nothing twice
+      Mover mover(*w, server_, pace, none);
+      CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace, &why) ==
+                     TaskResult::kDone);
+      CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndSaved}, w->end.end);
+      CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->end.generation);
+      CPPUNIT_ASSERT_EQUAL(std::string("It ended with exit status 85, to be run again. 'b' was "
+                                       "being written, and not taken."),
+                           w->end.reason);
+      CPPUNIT_ASSERT_EQUAL(int64_t{0}, w->end.cpu_saved_us);  // written long before it started
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
+    }
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(OwnFilesTest);
+
+}  // namespace
+}  // namespace sublet::client
