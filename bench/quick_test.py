@@ -67,7 +67,7 @@ METRICS = {
                      for part in ("_p50", "_p99", "_max")] +
                     [beside + "_wake_late_p99" for beside in BESIDE] +
                     ["spinners_each_core" + part for part in ("_p50", "_p99", "_max")],
-    "checkpoint": ["letters_size", "save_p50", "save_p99"],
+    "checkpoint": ["letters_size", "save_p50", "save_p99", "idle_point", "idle_point_called"],
     "transfer": ["copy", "submit", "fetch"],
 }
 # Only printed if the rival is installed.

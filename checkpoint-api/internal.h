@@ -42,15 +42,10 @@ struct sublet_section {
 };
 
 struct sublet_checkpoint {
-  /* Read at every point. */
-  uint32_t points_until_clock;
+  struct sublet_checkpoint_head shown; /* the first member: programs read it */
   int32_t progress_ppm;
   struct sublet_status* status; /* the mapped page, or own_status */
-
-  uint32_t points_per_clock;
-  uint64_t clock_read_ns;
-  uint64_t next_save_ns; /* UINT64_MAX: never */
-  uint64_t period_ns;
+  uint32_t period_s;            /* between periodic saves; 0: never */
 
   char program[SUBLET_CHECKPOINT_MAX_PROGRAM + 1];
   uint32_t layout;
@@ -106,12 +101,16 @@ enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char
                                          struct sublet_header* header);
 
 /* signals.c: only one handle per process responds to signals. */
-/* SIGTERM and SIGUSR1 set flags from now on; the handler of SIGTERM also adds 1 to
- * *leave_seen, which must stay valid until sublet_signals_give_back(). */
-void sublet_signals_take(uint32_t* leave_seen);
+/* From now on SIGTERM and SIGUSR1 set flags and c->shown.attention; the handler of SIGTERM
+ * also adds 1 to c->status->leave_seen. Both must stay valid until
+ * sublet_signals_give_back(). */
+void sublet_signals_take(struct sublet_checkpoint* c);
 void sublet_signals_give_back(void); /* restores SIGTERM; ignores SIGUSR1, which would kill */
-extern int sublet_wanted;            /* either flag; the only thing a point reads */
-int sublet_take_save_request(void);  /* 1 once per request */
+/* The next periodic save is due `seconds` from now; 0: never. -1 with errno on failure. */
+int sublet_signals_plan(uint32_t seconds);
+/* Clears attention, unless there is a request to leave; then says once for each request to
+ * save, and for each periodic save that is due, that it is there. */
+void sublet_take_requests(int* save, int* due);
 int sublet_leave_requested(void);
 
 /* status_page.c */

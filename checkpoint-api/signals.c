@@ -1,32 +1,52 @@
 /* SIGTERM: save and leave. SIGUSR1: save and continue. The handler only sets flags and
- * counts the SIGTERM in the status page, so that the shepherd gives it time to save. */
+ * counts the SIGTERM in the status page, so that the shepherd gives it time to save.
+ *
+ * A periodic save is announced by a kernel timer, with SIGUSR1 too, so that a point reads
+ * one word and nothing else. The other way is to count points and to read the clock every
+ * N-th time: measured in a loop with nothing else in it, each point then waits for the
+ * count that the one before it stored, 0.9 to 2.5 ns instead of less than 0.1; threads
+ * would share that count; and a program whose points become rare would notice late. A
+ * helper thread would make every program one with threads. The signal's price is that once
+ * a period it ends a system call that SA_RESTART does not restart, such as poll, which a
+ * program that can be asked to save has to expect anyway. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "checkpoint-api/internal.h"
 
 static int leave_flag;
 static int save_flag;
+static int due_flag;
+static int* attention;
 static uint32_t* leave_seen;
 static struct sigaction term_before;
 static int taken;
-int sublet_wanted;
+static timer_t timer;
+static int timer_made;
 
-static void on_signal(int number) {
-  if (number == SIGTERM) __atomic_fetch_add(leave_seen, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(number == SIGTERM ? &leave_flag : &save_flag, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&sublet_wanted, 1, __ATOMIC_RELEASE);
+static void on_signal(int number, siginfo_t* info, void* context) {
+  (void)context;
+  int* flag = info->si_code == SI_TIMER ? &due_flag : &save_flag;
+  if (number == SIGTERM) {
+    __atomic_fetch_add(leave_seen, 1, __ATOMIC_RELAXED);
+    flag = &leave_flag;
+  }
+  __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(attention, 1, __ATOMIC_RELEASE);
 }
 
-void sublet_signals_take(uint32_t* counter) {
-  leave_seen = counter;
+void sublet_signals_take(struct sublet_checkpoint* c) {
+  attention = &c->shown.attention;
+  leave_seen = &c->status->leave_seen;
   struct sigaction action;
   memset(&action, 0, sizeof action);
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART; /* the program's own system calls must not fail with EINTR */
+  action.sa_sigaction = on_signal;
+  /* The program's own system calls must not fail with EINTR. */
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
-  leave_flag = save_flag = sublet_wanted = 0;
+  leave_flag = save_flag = due_flag = *attention = 0;
   sigaction(SIGUSR1, &action, NULL);
   sigaction(SIGTERM, &action, &term_before);
   taken = 1;
@@ -35,18 +55,35 @@ void sublet_signals_take(uint32_t* counter) {
 void sublet_signals_give_back(void) {
   if (!taken) return;
   taken = 0;
+  if (timer_made) timer_delete(timer);
+  timer_made = 0;
   /* A request may still arrive, and SIGUSR1's default action would kill the program. */
   signal(SIGUSR1, SIG_IGN);
   sigaction(SIGTERM, &term_before, NULL);
 }
 
-int sublet_take_save_request(void) {
-  /* First clear sublet_wanted, then the flag: a request in between is seen now or later. */
-  if (!sublet_leave_requested()) __atomic_store_n(&sublet_wanted, 0, __ATOMIC_SEQ_CST);
-  const int requested = __atomic_exchange_n(&save_flag, 0, __ATOMIC_SEQ_CST);
-  /* A request to leave between the two lines above must set sublet_wanted again. */
-  if (sublet_leave_requested()) __atomic_store_n(&sublet_wanted, 1, __ATOMIC_SEQ_CST);
-  return requested;
+int sublet_signals_plan(uint32_t seconds) {
+  struct sigevent event;
+  memset(&event, 0, sizeof event);
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGUSR1;
+  if (!timer_made && seconds != 0) {
+    if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0) return -1;
+    timer_made = 1;
+  }
+  __atomic_store_n(&due_flag, 0, __ATOMIC_RELAXED);
+  if (!timer_made) return 0;
+  const struct itimerspec next = {.it_value = {.tv_sec = (time_t)seconds}};
+  return timer_settime(timer, 0, &next, NULL);
+}
+
+void sublet_take_requests(int* save, int* due) {
+  /* First clear attention, then the flags: a request in between is seen now or later. */
+  if (!sublet_leave_requested()) __atomic_store_n(attention, 0, __ATOMIC_SEQ_CST);
+  *save = __atomic_exchange_n(&save_flag, 0, __ATOMIC_SEQ_CST);
+  *due = __atomic_exchange_n(&due_flag, 0, __ATOMIC_SEQ_CST);
+  /* A request to leave between the first two lines must set attention again. */
+  if (sublet_leave_requested()) __atomic_store_n(attention, 1, __ATOMIC_SEQ_CST);
 }
 
 int sublet_leave_requested(void) { return __atomic_load_n(&leave_flag, __ATOMIC_SEQ_CST); }

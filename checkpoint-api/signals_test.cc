@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "checkpoint-api/internal.h"
 #include "checkpoint-api/sublet_checkpoint.hpp"
 #include "checkpoint-api/sublet_status.h"
 #include "checkpoint-api/testing.h"
@@ -64,6 +65,19 @@ std::uint64_t resumed_step() {
   return checkpoint.start() ? step : 0;
 }
 
+// A started handle with no variables.
+struct Handle {
+  sublet_checkpoint* const c = sublet_checkpoint_open("counter", 1);
+
+  Handle() {
+    if (sublet_checkpoint_start(c, nullptr) == SUBLET_REFUSED) abort();
+  }
+  ~Handle() { sublet_checkpoint_close(c); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  bool asks() const { return __atomic_load_n(&c->shown.attention, __ATOMIC_RELAXED) != 0; }
+};
+
 bool exited_with(int end, int status) { return WIFEXITED(end) && WEXITSTATUS(end) == status; }
 
 class SignalsTest : public CppUnit::TestFixture {
@@ -75,6 +89,9 @@ class SignalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_request_during_a_save_is_answered_by_that_save);
   CPPUNIT_TEST(leaves_even_when_the_save_fails);
   CPPUNIT_TEST(saves_periodically);
+  CPPUNIT_TEST(a_due_save_waits_for_the_next_point);
+  CPPUNIT_TEST(each_save_starts_the_period_anew);
+  CPPUNIT_TEST(never_means_no_timer);
   CPPUNIT_TEST(without_a_pool_sigterm_ends_it);
   CPPUNIT_TEST(late_requests_do_no_harm);
   CPPUNIT_TEST(a_bad_status_page_is_done_without);
@@ -212,6 +229,52 @@ class SignalsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0u, pool.page().wants_seen);
     kill(pid, SIGTERM);
     CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+  }
+
+  // However rare the points are: the timer tells, no point counts.
+  void a_due_save_waits_for_the_next_point() {
+    Pool pool;
+    setenv("SUBLET_CHECKPOINT_PERIOD", "1", 1);
+    const int end = end_of(start_child([] {
+      const Handle handle;
+      sublet_checkpoint_point(handle.c);
+      if (sublet_checkpoint_generation(handle.c) != 0) return 1;
+      if (!wait_for([&] { return handle.asks(); })) return 2;
+      sublet_checkpoint_point(handle.c);
+      return sublet_checkpoint_generation(handle.c) == 1 && !handle.asks() ? 0 : 3;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
+    CPPUNIT_ASSERT_EQUAL(0u, pool.page().wants_seen);
+  }
+
+  void each_save_starts_the_period_anew() {
+    Pool pool;
+    setenv("SUBLET_CHECKPOINT_PERIOD", "1", 1);
+    const int end = end_of(start_child([] {
+      const Handle handle;
+      if (!wait_for([&] { return handle.asks(); })) return 1;
+      sublet_checkpoint_save(handle.c);  // instead of the one that is due
+      sublet_checkpoint_point(handle.c);
+      if (sublet_checkpoint_generation(handle.c) != 1) return 2;
+      return wait_for([&] { return handle.asks(); }) ? 0 : 3;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
+  }
+
+  void never_means_no_timer() {
+    Pool pool;
+    const int end = end_of(start_child([] {
+      const auto timers = [] { return read_file("/proc/self/timers"); };
+      {
+        const Handle handle;
+        if (timers().empty()) return 1;
+      }
+      if (!timers().empty()) return 2;  // close deletes it
+      setenv("SUBLET_CHECKPOINT_PERIOD", "0", 1);
+      const Handle handle;
+      return timers().empty() ? 0 : 3;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
   }
 
   void without_a_pool_sigterm_ends_it() {

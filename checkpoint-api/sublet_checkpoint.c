@@ -13,7 +13,6 @@
 #include "checkpoint-api/internal.h"
 
 enum { kDefaultPeriodS = 600 };
-static const uint64_t kNever = UINT64_MAX;
 static int signals_in_use; /* by the one started handle */
 
 #define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
@@ -52,7 +51,6 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
   c->folder = -1;
   c->progress_ppm = -1;
   c->next_generation = 1;
-  c->next_save_ns = kNever;
   c->status = &c->own_status;
   return c;
 }
@@ -129,31 +127,26 @@ static void choose_files(struct sublet_checkpoint* c, const char* folder, const 
 }
 
 /* Parses seconds; digits only. */
-static int parse_seconds(const char* text, uint64_t* seconds) {
+static int parse_seconds(const char* text, uint32_t* seconds) {
   *seconds = 0;
   if (text[0] == 0 || strlen(text) > 9) return 0;
   for (; *text != 0; ++text) {
     if (*text < '0' || *text > '9') return 0;
-    *seconds = *seconds * 10 + (uint64_t)(*text - '0');
+    *seconds = *seconds * 10 + (uint32_t)(*text - '0');
   }
   return 1;
 }
 
 static void choose_period(struct sublet_checkpoint* c, uint32_t period_s) {
   const char* text = getenv("SUBLET_CHECKPOINT_PERIOD");
-  uint64_t seconds = period_s == 0 ? kDefaultPeriodS : period_s;
-  if (period_s == SUBLET_CHECKPOINT_NEVER) seconds = 0;
-  uint64_t chosen;
+  uint32_t chosen;
+  c->period_s = period_s == 0 ? kDefaultPeriodS : period_s;
+  if (period_s == SUBLET_CHECKPOINT_NEVER) c->period_s = 0;
   if (text != NULL && parse_seconds(text, &chosen)) {
-    seconds = chosen;
+    c->period_s = chosen;
   } else if (text != NULL) {
     sublet_say(c, "SUBLET_CHECKPOINT_PERIOD is not a number of seconds; ignored");
   }
-  c->period_ns = seconds == 0 ? kNever : seconds * 1000000000u;
-}
-
-static void plan_next_save(struct sublet_checkpoint* c, uint64_t now_ns) {
-  c->next_save_ns = c->period_ns == kNever ? kNever : now_ns + c->period_ns;
 }
 
 static void open_status(struct sublet_checkpoint* c) {
@@ -254,12 +247,13 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     signals_in_use = 1;
     open_status(c);
     SET(c->status->leave_seen, 0); /* from now on the handler's */
-    sublet_signals_take(&c->status->leave_seen);
-    plan_next_save(c, boot_ns());
+    sublet_signals_take(c);
+    if (sublet_signals_plan(c->period_s) != 0) {
+      sublet_say(c, "no timer for periodic saves: %s; saving only on request", strerror(errno));
+    }
     fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
   }
   c->started = 1;
-  c->points_per_clock = 1;
   return result;
 }
 
@@ -269,7 +263,7 @@ int sublet_checkpoint_save(struct sublet_checkpoint* c) {
   uint64_t bytes = 0;
   const int error = sublet_save_file(c, &bytes);
   const uint64_t end = boot_ns();
-  plan_next_save(c, end);
+  sublet_signals_plan(c->period_s);
   SET(c->status->save_failed_errno, (uint32_t)error);
   if (error != 0) {
     sublet_say(c, "cannot save: %s; generation %llu is kept", strerror(error),
@@ -287,35 +281,16 @@ static void count_want(struct sublet_checkpoint* c) {
   SET(c->status->wants_seen, c->status->wants_seen + 1);
 }
 
-/* Adapts to the distance between points, so that the clock is read about every millisecond. */
-static int save_is_due(struct sublet_checkpoint* c) {
-  const uint64_t now = boot_ns();
-  const uint64_t passed = now - c->clock_read_ns;
-  c->clock_read_ns = now;
-  if (passed < 1000000 && c->points_per_clock < 1u << 20) {
-    c->points_per_clock *= 2;
-  } else if (passed > 4000000) {
-    c->points_per_clock = passed > 100000000 ? 1 : (c->points_per_clock + 1) / 2;
-  }
-  c->points_until_clock = c->points_per_clock;
-  return now >= c->next_save_ns;
-}
-
-static int slow_point(struct sublet_checkpoint* c) {
-  if (!c->started || !c->saves) {
-    c->points_until_clock = UINT32_MAX;
-    return SUBLET_GO_ON;
-  }
+int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
+  if (!c->started || !c->saves) return SUBLET_GO_ON;
   if (c->leaving) return SUBLET_LEAVE;
+  int asked, due;
   int leave = sublet_leave_requested();
-  const int asked = sublet_take_save_request();
+  sublet_take_requests(&asked, &due);
   if (asked) count_want(c);
   if (leave) count_want(c);
-  int saved = 0;
-  if (leave || asked || save_is_due(c)) {
-    sublet_checkpoint_save(c);
-    saved = 1;
-  }
+  const int saved = leave || asked || due;
+  if (saved) sublet_checkpoint_save(c);
   /* Asked to leave during that save: the state has not changed since. */
   if (!leave && sublet_leave_requested()) {
     leave = 1;
@@ -329,13 +304,8 @@ static int slow_point(struct sublet_checkpoint* c) {
   return SUBLET_LEAVE;
 }
 
-int sublet_checkpoint_point(struct sublet_checkpoint* c) {
-  if (__atomic_load_n(&sublet_wanted, __ATOMIC_RELAXED) == 0 && c->points_until_clock != 0) {
-    --c->points_until_clock;
-    return SUBLET_GO_ON;
-  }
-  return slow_point(c);
-}
+/* The inline function of the header, as an ordinary one. */
+extern int sublet_checkpoint_point(struct sublet_checkpoint* c);
 
 void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total) {
   int32_t ppm = -1;

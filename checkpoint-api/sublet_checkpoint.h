@@ -40,6 +40,12 @@ extern "C" {
 struct sublet_checkpoint;
 struct sublet_checkpoint_stream;
 
+/* Every handle begins with this: all of it that a program compiled against this header may
+ * read. It belongs to the binary interface and never changes; the rest of a handle may. */
+struct sublet_checkpoint_head {
+  int attention; /* 0: a point has nothing to do; written by the library, also in signals */
+};
+
 /* The type of a variable's elements. The numbers are part of the file format. */
 enum sublet_checkpoint_type {
   SUBLET_INT8 = 1,
@@ -65,7 +71,8 @@ struct sublet_checkpoint_options {
    * is saved then, and the two signals are not handled. */
   const char* path;
   /* Seconds between periodic saves; 0: 600; SUBLET_CHECKPOINT_NEVER: none. Overridden by
-   * the environment variable SUBLET_CHECKPOINT_PERIOD (seconds; 0: never). */
+   * the environment variable SUBLET_CHECKPOINT_PERIOD (seconds; 0: never). A timer tells by
+   * SIGUSR1 that a save is due. */
   uint32_t period_s;
   /* Not 0: when asked to leave, point() returns SUBLET_LEAVE instead of exiting. The
    * program must then exit with SUBLET_EXIT_LEFT. */
@@ -122,10 +129,24 @@ int sublet_checkpoint_read_f64(struct sublet_checkpoint_stream* stream, double* 
 int sublet_checkpoint_start(struct sublet_checkpoint* c,
                             const struct sublet_checkpoint_options* options);
 
-/* A safe point: the variables are consistent. Takes a few nanoseconds, unless a save was
+/* What point() calls if there is something to do. Not to be called directly. */
+int sublet_checkpoint_point_slow(struct sublet_checkpoint* c);
+
+/* A safe point: the variables are consistent. Costs a load and a compare, unless a save was
  * requested or is due. When asked to leave, it saves and calls exit(75), or returns
- * SUBLET_LEAVE (see options), even if the save failed. */
+ * SUBLET_LEAVE (see options), even if the save failed. An ordinary function of this name is
+ * in the library, too, for other languages. */
+#if defined(__GNUC__) && !defined(__GNUC_GNU_INLINE__)
+inline int sublet_checkpoint_point(struct sublet_checkpoint* c) {
+  const struct sublet_checkpoint_head* head = (const struct sublet_checkpoint_head*)(void*)c;
+  if (__builtin_expect(__atomic_load_n(&head->attention, __ATOMIC_RELAXED) == 0, 1)) {
+    return SUBLET_GO_ON;
+  }
+  return sublet_checkpoint_point_slow(c);
+}
+#else
 int sublet_checkpoint_point(struct sublet_checkpoint* c);
+#endif
 
 /* Saves now. Returns 0 or an errno value; after an error the generations on disk are
  * unchanged. ENOENT: there is no place to save (no pool and no path, or not started). */

@@ -45,6 +45,8 @@ def groups(text):
 def manual(text, name, version, short):
     head = re.match(r"(?s)/\*.*?\*/\n", text).group()
     body = text[len(head):].split('extern "C" {\n#endif\n', 1)[1].split("#ifdef __cplusplus")[0]
+    # Of an inline function and its declaration for other compilers, the declaration.
+    body = re.sub(r"(?ms)^#if .*?^#else\n(.*?)^#endif\n", r"\1", body)
     yield '.TH %s 3 "" "Sublet %s" "Sublet"\n.ad l\n.nh' % (name.upper(), version)
     yield ".SH NAME\n%s \\- %s" % (escaped(name), escaped(short))
     yield ".SH SYNOPSIS\n.B #include \\(dqsublet_checkpoint.h\\(dq"
