@@ -112,6 +112,9 @@ int sublet_signals_plan(uint32_t seconds);
  * save, and for each periodic save that is due, that it is there. */
 void sublet_take_requests(int* save, int* due);
 int sublet_leave_requested(void);
+int sublet_any_request(void); /* to save or to leave, or a periodic save is due */
+/* Readable while there is a request; made at the first call. -1 with errno on failure. */
+int sublet_signals_descriptor(void);
 
 /* status_page.c */
 struct sublet_status* sublet_status_map(const char* path); /* NULL with errno */

@@ -10,9 +10,12 @@
  * a period it ends a system call that SA_RESTART does not restart, such as poll, which a
  * program that can be asked to save has to expect anyway. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "checkpoint-api/internal.h"
 
@@ -25,16 +28,26 @@ static struct sigaction term_before;
 static int taken;
 static timer_t timer;
 static int timer_made;
+static int wake_up = -1; /* an eventfd, once the program has asked for it */
+
+static void make_readable(void) {
+  const int fd = __atomic_load_n(&wake_up, __ATOMIC_RELAXED);
+  if (fd >= 0) eventfd_write(fd, 1);
+}
 
 static void on_signal(int number, siginfo_t* info, void* context) {
   (void)context;
+  const int error = errno;
   int* flag = info->si_code == SI_TIMER ? &due_flag : &save_flag;
   if (number == SIGTERM) {
     __atomic_fetch_add(leave_seen, 1, __ATOMIC_RELAXED);
     flag = &leave_flag;
   }
-  __atomic_store_n(flag, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(attention, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
+  /* Before attention: who clears that makes the descriptor unreadable afterwards. */
+  make_readable();
+  __atomic_store_n(attention, 1, __ATOMIC_SEQ_CST);
+  errno = error;
 }
 
 void sublet_signals_take(struct sublet_checkpoint* c) {
@@ -60,6 +73,8 @@ void sublet_signals_give_back(void) {
   /* A request may still arrive, and SIGUSR1's default action would kill the program. */
   signal(SIGUSR1, SIG_IGN);
   sigaction(SIGTERM, &term_before, NULL);
+  if (wake_up >= 0) close(wake_up);
+  wake_up = -1;
 }
 
 int sublet_signals_plan(uint32_t seconds) {
@@ -79,11 +94,29 @@ int sublet_signals_plan(uint32_t seconds) {
 
 void sublet_take_requests(int* save, int* due) {
   /* First clear attention, then the flags: a request in between is seen now or later. */
-  if (!sublet_leave_requested()) __atomic_store_n(attention, 0, __ATOMIC_SEQ_CST);
+  if (!sublet_leave_requested()) {
+    eventfd_t count;
+    __atomic_store_n(attention, 0, __ATOMIC_SEQ_CST);
+    if (wake_up >= 0) eventfd_read(wake_up, &count);
+  }
   *save = __atomic_exchange_n(&save_flag, 0, __ATOMIC_SEQ_CST);
   *due = __atomic_exchange_n(&due_flag, 0, __ATOMIC_SEQ_CST);
-  /* A request to leave between the first two lines must set attention again. */
+  /* A request to leave in between must set attention again. */
   if (sublet_leave_requested()) __atomic_store_n(attention, 1, __ATOMIC_SEQ_CST);
+}
+
+int sublet_any_request(void) {
+  return __atomic_load_n(&save_flag, __ATOMIC_SEQ_CST) ||
+         __atomic_load_n(&due_flag, __ATOMIC_SEQ_CST) || sublet_leave_requested();
+}
+
+int sublet_signals_descriptor(void) {
+  if (wake_up >= 0) return wake_up;
+  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) return -1;
+  __atomic_store_n(&wake_up, fd, __ATOMIC_SEQ_CST);
+  if (sublet_any_request()) make_readable(); /* it came before there was a descriptor */
+  return fd;
 }
 
 int sublet_leave_requested(void) { return __atomic_load_n(&leave_flag, __ATOMIC_SEQ_CST); }

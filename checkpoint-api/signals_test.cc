@@ -78,6 +78,11 @@ struct Handle {
   bool asks() const { return __atomic_load_n(&c->shown.attention, __ATOMIC_RELAXED) != 0; }
 };
 
+bool readable(int fd) {
+  pollfd one{fd, POLLIN, 0};
+  return poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0;
+}
+
 bool exited_with(int end, int status) { return WIFEXITED(end) && WEXITSTATUS(end) == status; }
 
 class SignalsTest : public CppUnit::TestFixture {
@@ -92,6 +97,10 @@ class SignalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_due_save_waits_for_the_next_point);
   CPPUNIT_TEST(each_save_starts_the_period_anew);
   CPPUNIT_TEST(never_means_no_timer);
+  CPPUNIT_TEST(a_request_can_be_waited_for);
+  CPPUNIT_TEST(an_earlier_request_is_not_missed);
+  CPPUNIT_TEST(a_program_that_waits_is_woken);
+  CPPUNIT_TEST(there_is_no_descriptor_without_a_place_to_save);
   CPPUNIT_TEST(without_a_pool_sigterm_ends_it);
   CPPUNIT_TEST(late_requests_do_no_harm);
   CPPUNIT_TEST(a_bad_status_page_is_done_without);
@@ -275,6 +284,64 @@ class SignalsTest : public CppUnit::TestFixture {
       return timers().empty() ? 0 : 3;
     }));
     CPPUNIT_ASSERT_EQUAL(0, end);
+  }
+
+  void a_request_can_be_waited_for() {
+    Pool pool;
+    setenv("SUBLET_CHECKPOINT_PERIOD", "1", 1);
+    const int end = end_of(start_child([] {
+      const Handle handle;
+      const int fd = sublet_checkpoint_descriptor(handle.c);
+      if (fd < 0 || fcntl(fd, F_GETFD) != FD_CLOEXEC) return 1;
+      if (readable(fd) || sublet_checkpoint_wanted(handle.c)) return 2;
+      raise(SIGUSR1);
+      if (!readable(fd) || !sublet_checkpoint_wanted(handle.c)) return 3;
+      sublet_checkpoint_point(handle.c);
+      if (readable(fd) || sublet_checkpoint_wanted(handle.c)) return 4;
+      // The same when a periodic save is due.
+      if (!wait_for([&] { return readable(fd); })) return 5;
+      if (!sublet_checkpoint_wanted(handle.c)) return 6;
+      sublet_checkpoint_point(handle.c);
+      return sublet_checkpoint_generation(handle.c) == 2 && !readable(fd) ? 0 : 7;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
+  }
+
+  void an_earlier_request_is_not_missed() {
+    Pool pool;
+    const int end = end_of(start_child([] {
+      const Handle handle;
+      raise(SIGUSR1);
+      return readable(sublet_checkpoint_descriptor(handle.c)) ? 0 : 1;
+    }));
+    CPPUNIT_ASSERT_EQUAL(0, end);
+  }
+
+  void a_program_that_waits_is_woken() {
+    Pool pool;
+    const pid_t pid = start_child([] {
+      sublet::Checkpoint checkpoint("counter", 1);
+      checkpoint.start();
+      pollfd one{checkpoint.descriptor(), POLLIN, 0};
+      for (;;) {
+        poll(&one, 1, -1);
+        checkpoint.point();
+      }
+      return 0;
+    });
+    CPPUNIT_ASSERT(wait_for([&] { return pool.aware(); }));
+    kill(pid, SIGUSR1);
+    CPPUNIT_ASSERT(wait_for([&] { return pool.generation() == 1; }));
+    kill(pid, SIGTERM);
+    CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+  }
+
+  void there_is_no_descriptor_without_a_place_to_save() {
+    sublet::Checkpoint checkpoint("counter", 1);
+    CPPUNIT_ASSERT_THROW(checkpoint.descriptor(), std::system_error);
+    checkpoint.start();
+    CPPUNIT_ASSERT_THROW(checkpoint.descriptor(), std::system_error);
+    CPPUNIT_ASSERT(!checkpoint.wanted());
   }
 
   void without_a_pool_sigterm_ends_it() {

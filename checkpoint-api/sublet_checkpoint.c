@@ -304,6 +304,16 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   return SUBLET_LEAVE;
 }
 
+int sublet_checkpoint_wanted(const struct sublet_checkpoint* c) {
+  return c->started && c->saves && sublet_any_request();
+}
+
+int sublet_checkpoint_descriptor(struct sublet_checkpoint* c) {
+  if (c->started && c->saves) return sublet_signals_descriptor();
+  errno = ENOENT;
+  return -1;
+}
+
 /* The inline function of the header, as an ordinary one. */
 extern int sublet_checkpoint_point(struct sublet_checkpoint* c);
 

@@ -148,6 +148,16 @@ inline int sublet_checkpoint_point(struct sublet_checkpoint* c) {
 int sublet_checkpoint_point(struct sublet_checkpoint* c);
 #endif
 
+/* Not 0 if the next point would save or leave: it was requested, or a periodic save is due.
+ * For programs that must prepare for a save. */
+int sublet_checkpoint_wanted(const struct sublet_checkpoint* c);
+
+/* A descriptor that is readable while wanted() is not 0, for programs that wait in poll,
+ * select or epoll. Only to be waited for: point() makes it unreadable again, unless asked to
+ * leave. Created at the first call, closed by finish and by close, and on exec. -1 with
+ * errno: ENOENT (no pool and no path, or not started), EMFILE, ENFILE, ENOMEM. */
+int sublet_checkpoint_descriptor(struct sublet_checkpoint* c);
+
 /* Saves now. Returns 0 or an errno value; after an error the generations on disk are
  * unchanged. ENOENT: there is no place to save (no pool and no path, or not started). */
 int sublet_checkpoint_save(struct sublet_checkpoint* c);

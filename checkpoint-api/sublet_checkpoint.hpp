@@ -126,6 +126,14 @@ class Checkpoint {
   }
   // False: leave now (only with leave_by_returning).
   bool point() { return sublet_checkpoint_point(handle_) == SUBLET_GO_ON; }
+  // Whether the next point would save or leave.
+  bool wanted() const { return sublet_checkpoint_wanted(handle_) != 0; }
+  // Readable while wanted(); to be waited for only.
+  int descriptor() {
+    const int fd = sublet_checkpoint_descriptor(handle_);
+    if (fd < 0) check(errno);
+    return fd;
+  }
   void save() { check(sublet_checkpoint_save(handle_)); }
   void progress(std::uint64_t done, std::uint64_t total) {
     sublet_checkpoint_progress(handle_, done, total);
