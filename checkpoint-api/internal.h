@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "checkpoint-api/disk.h"
 #include "checkpoint-api/file_format.h"
@@ -54,8 +55,9 @@ struct sublet_checkpoint {
   uint32_t section_room;
 
   int started;
-  int saves;   /* there is somewhere to save */
-  int in_pool; /* ... because of SUBLET_CHECKPOINT_DIR */
+  pid_t process; /* that called start; 0: none yet */
+  int saves;     /* there is somewhere to save */
+  int in_pool;   /* ... because of SUBLET_CHECKPOINT_DIR */
   int leave_by_returning;
   int leaving; /* saved for the last time */
   int folder;  /* -1: not open, see folder_errno */
@@ -76,6 +78,8 @@ struct sublet_checkpoint {
 };
 
 /* sublet_checkpoint.c */
+/* Called in a child after fork: the handle was started by its parent. */
+void sublet_disown(struct sublet_checkpoint* c);
 void sublet_say(struct sublet_checkpoint* c, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -105,7 +109,8 @@ enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char
  * also adds 1 to c->status->leave_seen. Both must stay valid until
  * sublet_signals_give_back(). */
 void sublet_signals_take(struct sublet_checkpoint* c);
-void sublet_signals_give_back(void); /* restores SIGTERM; ignores SIGUSR1, which would kill */
+int sublet_signals_taken_by_parent(void); /* and this process was forked since */
+void sublet_signals_give_back(void);      /* restores SIGTERM; ignores SIGUSR1, which would kill */
 /* The next periodic save is due `seconds` from now; 0: never. -1 with errno on failure. */
 int sublet_signals_plan(uint32_t seconds);
 /* Clears attention, unless there is a request to leave; then says once for each request to

@@ -1,6 +1,10 @@
 /* SIGTERM: save and leave. SIGUSR1: save and continue. The handler only sets flags and
  * counts the SIGTERM in the status page, so that the shepherd gives it time to save.
  *
+ * In a forked child neither may touch what is the parent's. A handler that runs after fork
+ * restores the signals there. The signal handler checks the process, too: it may run before
+ * that, or in a child that was made by clone.
+ *
  * A periodic save is announced by a kernel timer, with SIGUSR1 too, so that a point reads
  * one word and nothing else. The other way is to count points and to read the clock every
  * N-th time: measured in a loop with nothing else in it, each point then waits for the
@@ -11,6 +15,7 @@
  * program that can be asked to save has to expect anyway. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -25,7 +30,8 @@ static int due_flag;
 static int* attention;
 static uint32_t* leave_seen;
 static struct sigaction term_before;
-static int taken;
+static struct sublet_checkpoint* answering; /* NULL: the signals are not ours */
+static pid_t process;                       /* whose it is */
 static timer_t timer;
 static int timer_made;
 static int wake_up = -1; /* an eventfd, once the program has asked for it */
@@ -35,9 +41,32 @@ static void make_readable(void) {
   if (fd >= 0) eventfd_write(fd, 1);
 }
 
+static void restore_handlers(void) {
+  /* A request may still arrive, and SIGUSR1's default action would kill the program. */
+  signal(SIGUSR1, SIG_IGN);
+  sigaction(SIGTERM, &term_before, NULL);
+}
+
+static void after_fork(void) {
+  if (answering == NULL) return;
+  restore_handlers();
+  timer_made = 0; /* timers are not inherited */
+  wake_up = -1;   /* shared with the parent; closed on exec */
+  sublet_disown(answering);
+  answering = NULL;
+}
+
+static void register_after_fork(void) { pthread_atfork(NULL, NULL, after_fork); }
+
 static void on_signal(int number, siginfo_t* info, void* context) {
   (void)context;
   const int error = errno;
+  if (getpid() != process) {
+    restore_handlers();
+    if (number == SIGTERM) kill(getpid(), SIGTERM); /* delivered when this returns */
+    errno = error;
+    return;
+  }
   int* flag = info->si_code == SI_TIMER ? &due_flag : &save_flag;
   if (number == SIGTERM) {
     __atomic_fetch_add(leave_seen, 1, __ATOMIC_RELAXED);
@@ -51,6 +80,8 @@ static void on_signal(int number, siginfo_t* info, void* context) {
 }
 
 void sublet_signals_take(struct sublet_checkpoint* c) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, register_after_fork);
   attention = &c->shown.attention;
   leave_seen = &c->status->leave_seen;
   struct sigaction action;
@@ -60,19 +91,21 @@ void sublet_signals_take(struct sublet_checkpoint* c) {
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   leave_flag = save_flag = due_flag = *attention = 0;
+  process = getpid();
+  answering = c;
   sigaction(SIGUSR1, &action, NULL);
   sigaction(SIGTERM, &action, &term_before);
-  taken = 1;
 }
 
+int sublet_signals_taken_by_parent(void) { return process != 0 && process != getpid(); }
+
 void sublet_signals_give_back(void) {
-  if (!taken) return;
-  taken = 0;
+  if (answering == NULL) return;
+  answering = NULL;
+  process = 0;
   if (timer_made) timer_delete(timer);
   timer_made = 0;
-  /* A request may still arrive, and SIGUSR1's default action would kill the program. */
-  signal(SIGUSR1, SIG_IGN);
-  sigaction(SIGTERM, &term_before, NULL);
+  restore_handlers();
   if (wake_up >= 0) close(wake_up);
   wake_up = -1;
 }

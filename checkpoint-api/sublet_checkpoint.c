@@ -17,6 +17,11 @@ static int signals_in_use; /* by the one started handle */
 
 #define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
+/* Whether this process was forked from the one that called start. */
+static int is_parents(const struct sublet_checkpoint* c) {
+  return c->process != 0 && c->process != getpid();
+}
+
 static uint64_t boot_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -228,6 +233,10 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
   c->in_pool = pool != NULL;
   c->saves = pool != NULL || options->path != NULL;
   c->leave_by_returning = options->leave_by_returning;
+  if (sublet_signals_taken_by_parent()) {
+    sublet_say(c, "a checkpoint was started before this process was forked, and is its parent's");
+    return SUBLET_REFUSED;
+  }
   if (c->started || c->folder >= 0 || (c->saves && signals_in_use)) {
     sublet_say(c, "already started in this process");
     return SUBLET_REFUSED;
@@ -254,10 +263,12 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
   }
   c->started = 1;
+  c->process = getpid();
   return result;
 }
 
 int sublet_checkpoint_save(struct sublet_checkpoint* c) {
+  if (is_parents(c)) return ECHILD;
   if (!c->started || !c->saves) return ENOENT;
   const uint64_t begin = boot_ns();
   uint64_t bytes = 0;
@@ -282,7 +293,7 @@ static void count_want(struct sublet_checkpoint* c) {
 }
 
 int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
-  if (!c->started || !c->saves) return SUBLET_GO_ON;
+  if (!c->started || !c->saves || is_parents(c)) return SUBLET_GO_ON;
   if (c->leaving) return SUBLET_LEAVE;
   int asked, due;
   int leave = sublet_leave_requested();
@@ -305,12 +316,12 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
 }
 
 int sublet_checkpoint_wanted(const struct sublet_checkpoint* c) {
-  return c->started && c->saves && sublet_any_request();
+  return c->started && c->saves && !is_parents(c) && sublet_any_request();
 }
 
 int sublet_checkpoint_descriptor(struct sublet_checkpoint* c) {
-  if (c->started && c->saves) return sublet_signals_descriptor();
-  errno = ENOENT;
+  if (c->started && c->saves && !is_parents(c)) return sublet_signals_descriptor();
+  errno = is_parents(c) ? ECHILD : ENOENT;
   return -1;
 }
 
@@ -332,7 +343,7 @@ void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint
 
 /* Restores the signal handlers and tells the shepherd by clearing `aware`. */
 static void stop_answering(struct sublet_checkpoint* c) {
-  if (!c->started || !c->saves) return;
+  if (!c->started || !c->saves || is_parents(c)) return;
   SET(c->status->aware, 0);
   sublet_signals_give_back();
   signals_in_use = 0;
@@ -340,7 +351,7 @@ static void stop_answering(struct sublet_checkpoint* c) {
 }
 
 void sublet_checkpoint_finish(struct sublet_checkpoint* c) {
-  if (!c->started) return;
+  if (!c->started || is_parents(c)) return;
   const int own_files = c->saves && !c->in_pool && c->folder >= 0;
   sublet_checkpoint_progress(c, 1, 1);
   stop_answering(c);
@@ -348,6 +359,13 @@ void sublet_checkpoint_finish(struct sublet_checkpoint* c) {
   if (!own_files) return;
   c->disk->remove(c->folder, c->previous);
   c->disk->remove(c->folder, c->newest);
+}
+
+void sublet_disown(struct sublet_checkpoint* c) {
+  if (c->status != &c->own_status) sublet_status_unmap(c->status);
+  c->status = &c->own_status;
+  c->started = 0;
+  SET(c->shown.attention, 0);
 }
 
 void sublet_checkpoint_close(struct sublet_checkpoint* c) {

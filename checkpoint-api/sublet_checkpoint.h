@@ -23,7 +23,10 @@
  *
  * The caller owns the variables; they must stay at their addresses until close. A process
  * can have one started handle at a time, which must not be used by several threads at
- * once. docs/checkpoint-api.md describes the contract with the pool,
+ * once. A child made by fork has no part in its parent's checkpoint: points, progress() and
+ * finish() do nothing there, save() returns ECHILD, start() refuses, and the two signals do
+ * what they did before start, except that SIGUSR1 is ignored. close() may be called.
+ * docs/checkpoint-api.md describes the contract with the pool,
  * docs/checkpoint-format.md the file format. Needs only the C library. */
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
 #define SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
@@ -155,11 +158,12 @@ int sublet_checkpoint_wanted(const struct sublet_checkpoint* c);
 /* A descriptor that is readable while wanted() is not 0, for programs that wait in poll,
  * select or epoll. Only to be waited for: point() makes it unreadable again, unless asked to
  * leave. Created at the first call, closed by finish and by close, and on exec. -1 with
- * errno: ENOENT (no pool and no path, or not started), EMFILE, ENFILE, ENOMEM. */
+ * errno: ENOENT (no pool and no path, or not started), ECHILD, EMFILE, ENFILE, ENOMEM. */
 int sublet_checkpoint_descriptor(struct sublet_checkpoint* c);
 
 /* Saves now. Returns 0 or an errno value; after an error the generations on disk are
- * unchanged. ENOENT: there is no place to save (no pool and no path, or not started). */
+ * unchanged. ENOENT: there is no place to save (no pool and no path, or not started).
+ * ECHILD: start was called in another process, from which this one was forked. */
 int sublet_checkpoint_save(struct sublet_checkpoint* c);
 
 /* Reports `done` of `total` units of work; as cheap as a point. total 0: unknown. */
