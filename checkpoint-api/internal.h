@@ -34,9 +34,11 @@ struct sublet_checkpoint_stream {
 };
 
 struct sublet_section {
-  struct sublet_entry entry; /* a stream's count is that of the last save or restore */
-  void* elements;
-  sublet_checkpoint_callback* save; /* both NULL for a variable */
+  struct sublet_entry entry;      /* the count of an array or stream is that of the last save */
+  void* elements;                 /* of a variable */
+  sublet_checkpoint_place* place; /* of an array, else NULL */
+  sublet_checkpoint_room* room;
+  sublet_checkpoint_callback* save; /* of a stream, else NULL */
   sublet_checkpoint_callback* restore;
   void* user;
   int found; /* used while comparing a head */

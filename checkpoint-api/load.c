@@ -114,7 +114,7 @@ static enum sublet_load_result compare_entry(struct sublet_checkpoint* c,
   if (section->found) return damaged(c, "two of its sections have the same name");
   section->found = 1;
   if (entry->type != section->entry.type ||
-      (section->restore == NULL && entry->count != section->entry.count)) {
+      (section->restore == NULL && section->room == NULL && entry->count != section->entry.count)) {
     snprintf(c->message, sizeof c->message,
              "its section \"%s\" has %llu elements of type %u, this program's %llu of type %u",
              section->entry.name, (unsigned long long)entry->count, entry->type,
@@ -145,6 +145,20 @@ static enum sublet_load_result compare_entries(struct sublet_checkpoint* c,
   return SUBLET_LOAD_DONE;
 }
 
+/* Whether the section was read. The file's size bounds what it asks `room` for. */
+static int restore_section(struct sublet_section* section, const struct sublet_entry* entry,
+                           struct sublet_checkpoint_stream* s) {
+  if (section->restore != NULL) return section->restore(s, section->user) == 0;
+  void* elements = section->elements;
+  if (section->room != NULL) {
+    if (s->in_section > SIZE_MAX / 2) return 0; /* only where a file can exceed the memory */
+    elements = section->room((size_t)entry->count, section->user);
+    if (elements == NULL && entry->count != 0) return 0;
+  }
+  return sublet_checkpoint_read(s, elements, (size_t)entry->count,
+                                (enum sublet_checkpoint_type)entry->type) == 0;
+}
+
 static enum sublet_load_result restore_sections(struct sublet_checkpoint* c, int fd,
                                                 const struct sublet_header* header) {
   struct sublet_checkpoint_stream s;
@@ -154,14 +168,7 @@ static enum sublet_load_result restore_sections(struct sublet_checkpoint* c, int
     sublet_entry_decode(c->head + SUBLET_HEADER_BYTES + (size_t)i * SUBLET_ENTRY_BYTES, &entry);
     struct sublet_section* section = find_section(c, entry.name);
     sublet_entry_bytes(&entry, &s.in_section);
-    int refused = 0;
-    if (section->restore == NULL) {
-      sublet_checkpoint_read(&s, section->elements, (size_t)entry.count,
-                             (enum sublet_checkpoint_type)entry.type);
-    } else {
-      refused = section->restore(&s, section->user) != 0;
-    }
-    if (refused || s.error != 0 || s.in_section != 0) {
+    if (!restore_section(section, &entry, &s) || s.error != 0 || s.in_section != 0) {
       snprintf(c->message, sizeof c->message, "this program cannot read its section \"%s\"",
                section->entry.name);
       return SUBLET_LOAD_REFUSED;

@@ -8,13 +8,26 @@
 
 #include "checkpoint-api/internal.h"
 
+static void write_elements(struct sublet_section* section, struct sublet_checkpoint_stream* s) {
+  size_t count = (size_t)section->entry.count;
+  const void* elements = section->elements;
+  if (section->place != NULL) {
+    elements = section->place(&count, section->user);
+    section->entry.count = count;
+  }
+  if (elements == NULL && count != 0) {
+    s->error = ECANCELED;
+    return;
+  }
+  sublet_checkpoint_write(s, elements, count, (enum sublet_checkpoint_type)section->entry.type);
+}
+
 static int write_sections(struct sublet_checkpoint* c, struct sublet_checkpoint_stream* s) {
   for (uint32_t i = 0; i < c->section_count; ++i) {
     struct sublet_section* section = &c->sections[i];
     s->in_section = 0;
     if (section->save == NULL) {
-      const enum sublet_checkpoint_type type = (enum sublet_checkpoint_type)section->entry.type;
-      sublet_checkpoint_write(s, section->elements, (size_t)section->entry.count, type);
+      write_elements(section, s);
     } else {
       if (section->save(s, section->user) != 0 && s->error == 0) s->error = ECANCELED;
       section->entry.count = s->in_section;

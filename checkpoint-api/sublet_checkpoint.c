@@ -92,6 +92,15 @@ int sublet_checkpoint_variable(struct sublet_checkpoint* c, const char* name, vo
   return add_section(c, name, &section);
 }
 
+int sublet_checkpoint_array(struct sublet_checkpoint* c, const char* name,
+                            enum sublet_checkpoint_type type, sublet_checkpoint_place* place,
+                            sublet_checkpoint_room* room, void* user) {
+  if ((uint32_t)type == SUBLET_STREAM || place == NULL || room == NULL) return EINVAL;
+  const struct sublet_section section = {
+      .entry = {.type = (uint32_t)type}, .place = place, .room = room, .user = user};
+  return add_section(c, name, &section);
+}
+
 int sublet_checkpoint_callbacks(struct sublet_checkpoint* c, const char* name,
                                 sublet_checkpoint_callback* save,
                                 sublet_checkpoint_callback* restore, void* user) {

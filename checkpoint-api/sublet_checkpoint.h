@@ -100,6 +100,18 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
 int sublet_checkpoint_variable(struct sublet_checkpoint* c, const char* name, void* elements,
                                size_t count, enum sublet_checkpoint_type type);
 
+/* Registers an array whose address and size may change, by two functions. `place` is called
+ * during a save and returns the first element, and the number of them in *count; `room` is
+ * called during start, after all sections have been verified, and returns where `count`
+ * elements are to be put. Both may return NULL for no elements; otherwise NULL means failure,
+ * as in callbacks(). The elements fit in the file, so that `count` is safe to allocate. In the
+ * file it is a variable. Returns the same as above. */
+typedef void* sublet_checkpoint_place(size_t* count, void* user);
+typedef void* sublet_checkpoint_room(size_t count, void* user);
+int sublet_checkpoint_array(struct sublet_checkpoint* c, const char* name,
+                            enum sublet_checkpoint_type type, sublet_checkpoint_place* place,
+                            sublet_checkpoint_room* room, void* user);
+
 /* Registers a section that the program writes and reads itself. `save` is called during a
  * save, `restore` during start, after all sections have been verified. Both return 0, or
  * another number on failure: a save then fails (ECANCELED), a start is refused. `restore`

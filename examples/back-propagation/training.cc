@@ -18,7 +18,8 @@ Training::Training(const Options& options)
       rate_(options.rate),
       checkpoint_("back-propagation", kLayout) {
   std::copy(std::begin(random_.state()), std::end(random_.state()), epoch_random_);
-  checkpoint_.variable("weights", network_.weights());
+  // Of this size only: a checkpoint of another network is refused.
+  checkpoint_.variable("weights", network_.weights().data(), network_.weights().size());
   checkpoint_.variable("seed", seed_);
   checkpoint_.variable("rate", rate_);
   checkpoint_.variable("letters hash", letters_hash_);
