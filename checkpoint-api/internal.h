@@ -2,6 +2,7 @@
 #ifndef SUBLET_CHECKPOINT_API_INTERNAL_H_
 #define SUBLET_CHECKPOINT_API_INTERNAL_H_
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -56,6 +57,15 @@ struct sublet_checkpoint {
   uint32_t section_count;
   uint32_t section_room;
 
+  /* Points of threads, guarded by `lock`. */
+  pthread_mutex_t lock;
+  pthread_cond_t round_ended;
+  unsigned threads; /* that make points */
+  unsigned arrived; /* of them, in this round */
+  uint64_t round;   /* counts the times that all have met */
+  int result;       /* of the last round's point */
+
+  unsigned critical; /* sections begun and not ended */
   int started;
   pid_t process; /* that called start; 0: none yet */
   int saves;     /* there is somewhere to save */

@@ -49,7 +49,7 @@ static int write_head(struct sublet_checkpoint* c, struct sublet_checkpoint_stre
       .generation = c->next_generation,
       .payload_bytes = s->offset - head_bytes,
       .saved_utc_us = (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000,
-      .progress_ppm = c->progress_ppm,
+      .progress_ppm = __atomic_load_n(&c->progress_ppm, __ATOMIC_RELAXED),
       .layout = c->layout,
       .payload_crc = s->crc,
   };

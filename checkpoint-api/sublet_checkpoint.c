@@ -49,6 +49,8 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
     errno = ENOMEM;
     return NULL;
   }
+  pthread_mutex_init(&c->lock, NULL);
+  pthread_cond_init(&c->round_ended, NULL);
   c->buffer = buffer;
   memcpy(c->program, program, strlen(program));
   c->layout = layout;
@@ -278,6 +280,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
 
 int sublet_checkpoint_save(struct sublet_checkpoint* c) {
   if (is_parents(c)) return ECHILD;
+  if (c->critical != 0) return EBUSY;
   if (!c->started || !c->saves) return ENOENT;
   const uint64_t begin = boot_ns();
   uint64_t bytes = 0;
@@ -302,7 +305,7 @@ static void count_want(struct sublet_checkpoint* c) {
 }
 
 int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
-  if (!c->started || !c->saves || is_parents(c)) return SUBLET_GO_ON;
+  if (!c->started || !c->saves || is_parents(c) || c->critical != 0) return SUBLET_GO_ON;
   if (c->leaving) return SUBLET_LEAVE;
   int asked, due;
   int leave = sublet_leave_requested();
@@ -337,6 +340,12 @@ int sublet_checkpoint_descriptor(struct sublet_checkpoint* c) {
 /* The inline function of the header, as an ordinary one. */
 extern int sublet_checkpoint_point(struct sublet_checkpoint* c);
 
+void sublet_checkpoint_begin(struct sublet_checkpoint* c) { ++c->critical; }
+
+void sublet_checkpoint_end(struct sublet_checkpoint* c) {
+  if (c->critical != 0) --c->critical;
+}
+
 void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total) {
   int32_t ppm = -1;
   if (total != 0 && done >= total) {
@@ -346,7 +355,7 @@ void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint
   } else if (total != 0) {
     ppm = (int32_t)(done * SUBLET_PPM_MAX / total);
   }
-  c->progress_ppm = ppm;
+  SET(c->progress_ppm, ppm);
   SET(c->status->progress_ppm, ppm);
 }
 
@@ -382,6 +391,8 @@ void sublet_checkpoint_close(struct sublet_checkpoint* c) {
   stop_answering(c);
   if (c->status != &c->own_status) sublet_status_unmap(c->status);
   if (c->folder >= 0) close(c->folder);
+  pthread_cond_destroy(&c->round_ended);
+  pthread_mutex_destroy(&c->lock);
   free(c->sections);
   free(c->head);
   free(c->buffer);

@@ -23,11 +23,11 @@
  *
  * The caller owns the variables; they must stay at their addresses until close. A process
  * can have one started handle at a time, which must not be used by several threads at
- * once. A child made by fork has no part in its parent's checkpoint: points, progress() and
- * finish() do nothing there, save() returns ECHILD, start() refuses, and the two signals do
- * what they did before start, except that SIGUSR1 is ignored. close() may be called.
- * docs/checkpoint-api.md describes the contract with the pool,
- * docs/checkpoint-format.md the file format. Needs only the C library. */
+ * once, except for thread_point(), thread_done(), wanted() and progress(). A child made by fork has
+ * no part in its parent's checkpoint: points, progress() and finish() do nothing there, save()
+ * returns ECHILD, start() refuses, and the two signals do what they did before start, except that
+ * SIGUSR1 is ignored. close() may be called. docs/checkpoint-api.md describes the contract with the
+ * pool, docs/checkpoint-format.md the file format. Needs only the C library. */
 #ifndef SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
 #define SUBLET_CHECKPOINT_API_SUBLET_CHECKPOINT_H_
 
@@ -163,6 +163,38 @@ inline int sublet_checkpoint_point(struct sublet_checkpoint* c) {
 int sublet_checkpoint_point(struct sublet_checkpoint* c);
 #endif
 
+/* A critical section: between begin and end the variables are not consistent, point() does
+ * nothing, and save() returns EBUSY. A request waits for the next point after the section.
+ * Sections may be nested. An end without a begin does nothing. */
+void sublet_checkpoint_begin(struct sublet_checkpoint* c);
+void sublet_checkpoint_end(struct sublet_checkpoint* c);
+
+/* Points of several threads. `threads` threads are going to call thread_point(); call this
+ * before they begin. When something is asked for, each waits in its next thread_point() for
+ * the others; then one saves; then all go on, or leave. Returns 0; EINVAL for 0; EBUSY while
+ * threads of an earlier call have not all called thread_done(). */
+int sublet_checkpoint_threads(struct sublet_checkpoint* c, unsigned threads);
+/* The calling thread makes no more points: the others no longer wait for it. */
+void sublet_checkpoint_thread_done(struct sublet_checkpoint* c);
+
+/* What thread_point() calls if there is something to do. Not to be called directly. */
+int sublet_checkpoint_thread_point_slow(struct sublet_checkpoint* c);
+
+/* A safe point of one of several threads, else the same as point(), and as cheap. Every
+ * thread gets the same result. A program with threads had better set leave_by_returning:
+ * otherwise one of them calls exit(75) while the others wait. */
+#if defined(__GNUC__) && !defined(__GNUC_GNU_INLINE__)
+inline int sublet_checkpoint_thread_point(struct sublet_checkpoint* c) {
+  const struct sublet_checkpoint_head* head = (const struct sublet_checkpoint_head*)(void*)c;
+  if (__builtin_expect(__atomic_load_n(&head->attention, __ATOMIC_RELAXED) == 0, 1)) {
+    return SUBLET_GO_ON;
+  }
+  return sublet_checkpoint_thread_point_slow(c);
+}
+#else
+int sublet_checkpoint_thread_point(struct sublet_checkpoint* c);
+#endif
+
 /* Not 0 if the next point would save or leave: it was requested, or a periodic save is due.
  * For programs that must prepare for a save. */
 int sublet_checkpoint_wanted(const struct sublet_checkpoint* c);
@@ -175,7 +207,8 @@ int sublet_checkpoint_descriptor(struct sublet_checkpoint* c);
 
 /* Saves now. Returns 0 or an errno value; after an error the generations on disk are
  * unchanged. ENOENT: there is no place to save (no pool and no path, or not started).
- * ECHILD: start was called in another process, from which this one was forked. */
+ * ECHILD: start was called in another process, from which this one was forked. EBUSY: in a
+ * critical section. */
 int sublet_checkpoint_save(struct sublet_checkpoint* c);
 
 /* Reports `done` of `total` units of work; as cheap as a point. total 0: unknown. */

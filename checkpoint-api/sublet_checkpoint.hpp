@@ -230,6 +230,20 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
+  // During its lifetime points do nothing: the variables are not consistent.
+  class Critical {
+   public:
+    explicit Critical(Checkpoint& checkpoint) : handle_(checkpoint.handle_) {
+      sublet_checkpoint_begin(handle_);
+    }
+    ~Critical() { sublet_checkpoint_end(handle_); }
+    Critical(const Critical&) = delete;
+    Critical& operator=(const Critical&) = delete;
+
+   private:
+    sublet_checkpoint* handle_;
+  };
+
   template <class T>
   void variable(const char* name, T* elements, std::size_t count) {
     check(sublet_checkpoint_variable(handle_, name, elements, count, checkpoint_type<T>()));
@@ -266,6 +280,10 @@ class Checkpoint {
   }
   // False: leave now (only with leave_by_returning).
   bool point() { return sublet_checkpoint_point(handle_) == SUBLET_GO_ON; }
+  // Points of `count` threads: sublet_checkpoint_threads in sublet_checkpoint.h.
+  void threads(unsigned count) { check(sublet_checkpoint_threads(handle_, count)); }
+  bool thread_point() { return sublet_checkpoint_thread_point(handle_) == SUBLET_GO_ON; }
+  void thread_done() { sublet_checkpoint_thread_done(handle_); }
   // Whether the next point would save or leave.
   bool wanted() const { return sublet_checkpoint_wanted(handle_) != 0; }
   // Readable while wanted(); to be waited for only.
