@@ -9,7 +9,7 @@ set(CPACK_STRIP_FILES ON)
 # Independent of the builder's umask.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL server client command checkpoint)
+set(CPACK_COMPONENTS_ALL server client command checkpoint checkpoint_library)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -48,11 +48,22 @@ A program names the variables that hold its state and calls one cheap function; 
 then saves itself when asked to leave, and resumes on another machine, even of another
 architecture.
 
-This is the static library for C and C++, which needs nothing but the C library.")
+This is what is needed to build programs in C and C++: the static library, which needs
+nothing but the C library, and the headers.")
 set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_DEPENDS libc6-dev)
+set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_DEPENDS "libc6-dev, libsublet-checkpoint0")
 
-foreach(component SERVER CLIENT COMMAND)
+set(CPACK_DEBIAN_CHECKPOINT_LIBRARY_PACKAGE_NAME libsublet-checkpoint0)
+set(CPACK_DEBIAN_CHECKPOINT_LIBRARY_DESCRIPTION "small checkpoints for programs, shared library
+A program names the variables that hold its state and calls one cheap function; it
+then saves itself when asked to leave, and resumes on another machine, even of another
+architecture.
+
+This is the shared library, for programs that are linked with it or load it.")
+set(CPACK_DEBIAN_CHECKPOINT_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+
+foreach(component SERVER CLIENT COMMAND CHECKPOINT_LIBRARY)
   set(CPACK_DEBIAN_${component}_PACKAGE_SHLIBDEPS ON)
 endforeach()
 foreach(component SERVER CLIENT)

@@ -1,5 +1,6 @@
 # `cmake --install` and the Debian packages: installed files. A component is a package:
-# server, client, command (sublet), checkpoint (libsublet-checkpoint-dev).
+# server, client, command (sublet), checkpoint (libsublet-checkpoint-dev),
+# checkpoint_library (libsublet-checkpoint0).
 include(GNUInstallDirs)
 add_custom_target(installed) # builds what is installed, and nothing else
 
@@ -22,8 +23,19 @@ if(TARGET manual)
   add_dependencies(installed manual)
 endif()
 if(TARGET sublet_checkpoint)
-  add_dependencies(installed sublet_checkpoint)
+  add_dependencies(installed sublet_checkpoint sublet_checkpoint_shared)
   install(TARGETS sublet_checkpoint ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT checkpoint)
+  install(TARGETS sublet_checkpoint_shared LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          COMPONENT checkpoint_library NAMELINK_COMPONENT checkpoint)
+  include(CMakePackageConfigHelpers)
+  set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/SubletCheckpoint)
+  set(config ${CMAKE_BINARY_DIR}/installed/SubletCheckpointConfig)
+  configure_package_config_file(checkpoint-api/SubletCheckpointConfig.cmake.in ${config}.cmake
+    INSTALL_DESTINATION ${config_folder}
+    PATH_VARS CMAKE_INSTALL_INCLUDEDIR CMAKE_INSTALL_LIBDIR)
+  write_basic_package_version_file(${config}Version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${config}.cmake ${config}Version.cmake DESTINATION ${config_folder}
+          COMPONENT checkpoint)
   install(FILES checkpoint-api/sublet_checkpoint.h checkpoint-api/sublet_checkpoint.hpp
                 checkpoint-api/sublet_status.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sublet COMPONENT checkpoint)
@@ -43,7 +55,7 @@ execute_process(COMMAND gzip -9nc ${CMAKE_SOURCE_DIR}/packaging/changelog
                 OUTPUT_FILE ${CMAKE_BINARY_DIR}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS packaging/changelog)
 foreach(package server:sublet-server client:sublet-client command:sublet
-                checkpoint:libsublet-checkpoint-dev)
+                checkpoint:libsublet-checkpoint-dev checkpoint_library:libsublet-checkpoint0)
   string(REPLACE ":" ";" names ${package})
   list(GET names 0 component)
   list(GET names 1 name)

@@ -40,6 +40,8 @@ elseif(SUBLET_COMPONENT STREQUAL "client")
   install_with_places(etc/systemd/user/sublet-agent.service ${user_units})
   install_with_places(etc/autostart/sublet-agent.desktop ${settings}/xdg/autostart)
 elseif(SUBLET_COMPONENT STREQUAL "checkpoint")
-  install_with_places(checkpoint-api/sublet-checkpoint.pc
-                      ${CMAKE_INSTALL_PREFIX}/${SUBLET_LIBDIR}/pkgconfig)
+  foreach(name sublet-checkpoint sublet-checkpoint-shared)
+    install_with_places(checkpoint-api/${name}.pc
+                        ${CMAKE_INSTALL_PREFIX}/${SUBLET_LIBDIR}/pkgconfig)
+  endforeach()
 endif()

@@ -20,7 +20,8 @@ import harness
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = ""
 FOLDER = ""
-PACKAGES = {"sublet-server", "sublet-client", "sublet", "libsublet-checkpoint-dev"}
+PACKAGES = {"sublet-server", "sublet-client", "sublet", "libsublet-checkpoint-dev",
+            "libsublet-checkpoint0"}
 
 
 def output(*args, **options):
@@ -102,6 +103,7 @@ class Packages(unittest.TestCase):
         for made in glob.glob(BUILD + "/man/*") + glob.glob(BUILD + "/completions/*"):
             self.assertIn("/" + os.path.relpath(made, BUILD), commands)
         self.assertIn("libsublet_checkpoint.a", commands)
+        self.assertIn("libsublet_checkpoint.so", commands)
         for other in (" -o unit/", "_test.cc", "/bench/", "/examples/"):
             self.assertNotIn(other, commands)
 
@@ -170,7 +172,9 @@ class Packages(unittest.TestCase):
         self.assertIn("libsoci-sqlite3", self.fields("sublet-server")["Depends"])
         self.assertIn("adduser", self.fields("sublet-server")["Depends"])
         self.assertNotIn("sqlite", self.fields("sublet-client")["Depends"])
-        self.assertEqual(self.fields("libsublet-checkpoint-dev")["Depends"], "libc6-dev")
+        self.assertEqual(self.fields("libsublet-checkpoint-dev")["Depends"],
+                         "libc6-dev, libsublet-checkpoint0")
+        self.assertRegex(self.fields("libsublet-checkpoint0")["Depends"], r"^libc6 [^,]*$")
 
     def test_settings_are_the_administrators(self):
         for package in PACKAGES:
@@ -245,19 +249,104 @@ class Packages(unittest.TestCase):
                             "PKG_CONFIG_ALLOW_SYSTEM_LIBS": "1",
                             "PKG_CONFIG_PATH": os.path.dirname(description)}).split()
         program = os.path.join(FOLDER, "counts")
-        with open(program + ".c", "w") as f:
-            f.write('#include <sublet_checkpoint.h>\n'
-                    'int main(void) {\n'
-                    '  uint64_t n = 0;\n'
-                    '  struct sublet_checkpoint* c = sublet_checkpoint_open("counts", 1);\n'
-                    '  sublet_checkpoint_variable(c, "n", &n, 1, SUBLET_UINT64);\n'
-                    '  if (sublet_checkpoint_start(c, 0) < 0) return 1;\n'
-                    '  while (++n < 1000) sublet_checkpoint_point(c);\n'
-                    '  sublet_checkpoint_finish(c);\n'
-                    '  sublet_checkpoint_close(c);\n'
-                    '  return 0;\n'
-                    '}\n')
+        write_counts(program + ".c")
         subprocess.run(["cc", "-Wall", "-Werror", program + ".c", "-o", program] + flags, check=True)
+        subprocess.run([program], check=True, env={})
+
+
+def write_counts(path):
+    with open(path, "w") as f:
+        f.write('#include <sublet_checkpoint.h>\n'
+                'int main(void) {\n'
+                '  uint64_t n = 0;\n'
+                '  struct sublet_checkpoint* c = sublet_checkpoint_open("counts", 1);\n'
+                '  sublet_checkpoint_variable(c, "n", &n, 1, SUBLET_UINT64);\n'
+                '  if (sublet_checkpoint_start(c, 0) < 0) return 1;\n'
+                '  while (++n < 1000) sublet_checkpoint_point(c);\n'
+                '  sublet_checkpoint_finish(c);\n'
+                '  sublet_checkpoint_close(c);\n'
+                '  return 0;\n'
+                '}\n')
+
+
+class Library(unittest.TestCase):
+    """The checkpoint library below a private prefix, as a program outside this tree finds it."""
+
+    @classmethod
+    def setUpClass(cls):
+        skip_without("cc")
+        cls.prefix = os.path.join(FOLDER, "library")
+        for component in ("checkpoint", "checkpoint_library"):
+            output("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", component)
+        cls.libraries = os.path.dirname(
+            glob.glob(cls.prefix + "/lib/**/libsublet_checkpoint.a", recursive=True)[0])
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(dir=FOLDER)
+        self.source = os.path.join(self.folder, "counts.c")
+        write_counts(self.source)
+
+    def check(self, program, shared):
+        """It runs, and needs the shared library if and only if it should."""
+        needed = output("readelf", "-d", program)
+        self.assertEqual("libsublet_checkpoint.so.0" in needed, shared, needed)
+        subprocess.run([program], check=True, env={"LD_LIBRARY_PATH": self.libraries})
+
+    def test_only_the_interface_is_exported(self):
+        skip_without("nm")
+        names = output("nm", "-D", "--defined-only", "--format=posix",
+                       self.libraries + "/libsublet_checkpoint.so").split("\n")
+        exported = {line.split("@")[0].split()[0] for line in names if line}
+        exported.discard("SUBLET_CHECKPOINT_0")
+        with open(self.prefix + "/include/sublet/sublet_checkpoint.h") as f:
+            declared = set(re.findall(r"(?m)^(?!typedef)\w[^\n(=]*\b(sublet_checkpoint_\w+)\(",
+                                      f.read()))
+        self.assertEqual(exported, declared)
+
+    def test_with_pkg_config(self):
+        skip_without("pkg-config")
+        for module, shared in (("sublet-checkpoint", False), ("sublet-checkpoint-shared", True)):
+            flags = output("pkg-config", "--cflags", "--libs", module,
+                           env={"PATH": os.environ["PATH"],
+                                "PKG_CONFIG_PATH": self.libraries + "/pkgconfig"}).split()
+            program = os.path.join(self.folder, module)
+            subprocess.run(["cc", "-std=c99", "-Wall", "-Werror", self.source, "-o", program] + flags,
+                           check=True)
+            self.check(program, shared)
+
+    def test_with_find_package(self):
+        with open(os.path.join(self.folder, "CMakeLists.txt"), "w") as f:
+            f.write("cmake_minimum_required(VERSION 3.25)\n"
+                    "project(Counts LANGUAGES C)\n"
+                    "find_package(SubletCheckpoint 0.1 REQUIRED)\n"
+                    "add_executable(counts counts.c)\n"
+                    "target_link_libraries(counts Sublet::checkpoint)\n"
+                    "add_executable(counts_shared counts.c)\n"
+                    "target_link_libraries(counts_shared Sublet::checkpoint_shared)\n")
+        output("cmake", "-S", self.folder, "-B", self.folder + "/build",
+               "-DCMAKE_PREFIX_PATH=" + self.prefix)
+        output("cmake", "--build", self.folder + "/build")
+        self.check(self.folder + "/build/counts", False)
+        self.check(self.folder + "/build/counts_shared", True)
+
+    def test_in_cxx17(self):
+        skip_without("c++")
+        source = os.path.join(self.folder, "values.cc")
+        with open(source, "w") as f:
+            f.write('#include <sublet_checkpoint.hpp>\n'
+                    'struct Body { double mass = 0; std::string name; };\n'
+                    'auto checkpoint_fields(Body& b) { return std::tie(b.mass, b.name); }\n'
+                    'int main() {\n'
+                    '  std::vector<Body> bodies(2);\n'
+                    '  sublet::Checkpoint checkpoint("values", 1);\n'
+                    '  checkpoint.variable("bodies", bodies);\n'
+                    '  checkpoint.start();\n'
+                    '  return checkpoint.point() ? 0 : 1;\n'
+                    '}\n')
+        program = os.path.join(self.folder, "values")
+        subprocess.run(["c++", "-std=c++17", "-pedantic", "-Wall", "-Wextra", "-Werror", source, "-o",
+                        program, "-I" + self.prefix + "/include/sublet",
+                        self.libraries + "/libsublet_checkpoint.a"], check=True)
         subprocess.run([program], check=True, env={})
 
 
