@@ -37,7 +37,7 @@ if(TARGET sublet_checkpoint)
   install(FILES ${config}.cmake ${config}Version.cmake DESTINATION ${config_folder}
           COMPONENT checkpoint)
   install(FILES checkpoint-api/sublet_checkpoint.h checkpoint-api/sublet_checkpoint.hpp
-                checkpoint-api/sublet_status.h
+                checkpoint-api/sublet_status.h checkpoint-api/sublet_checkpoint.f90
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sublet COMPONENT checkpoint)
 endif()
 

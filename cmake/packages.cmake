@@ -20,6 +20,13 @@ pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp) # while building
 pkg_check_modules(SYSTEMD REQUIRED IMPORTED_TARGET libsystemd)
 find_program(OMNIIDL omniidl REQUIRED)
 
+# Only for the checkpoint API's module and its example.
+include(CheckLanguage)
+check_language(Fortran)
+if(CMAKE_Fortran_COMPILER)
+  enable_language(Fortran)
+endif()
+
 # omniORB's internal headers, which the guarded transport subclasses.
 find_path(OMNIORB_INTERNAL_DIR SocketCollection.h PATH_SUFFIXES omniORB4/internal REQUIRED)
 

@@ -132,6 +132,7 @@ class Packages(unittest.TestCase):
         self.assertIn("/usr/share/sublet/idl/job_scheduler.idl", self.contents("sublet"))
         self.assertLessEqual({"/usr/include/sublet/sublet_checkpoint.h",
                               "/usr/include/sublet/sublet_checkpoint.hpp",
+                              "/usr/include/sublet/sublet_checkpoint.f90",
                               "/usr/include/sublet/sublet_status.h"},
                              set(self.contents("libsublet-checkpoint-dev")))
 
@@ -328,6 +329,26 @@ class Library(unittest.TestCase):
         output("cmake", "--build", self.folder + "/build")
         self.check(self.folder + "/build/counts", False)
         self.check(self.folder + "/build/counts_shared", True)
+
+    def test_in_fortran(self):
+        skip_without("gfortran")
+        source = os.path.join(self.folder, "counts.f90")
+        with open(source, "w") as f:
+            f.write('program counts\n'
+                    '  use sublet_checkpoint\n'
+                    '  type(checkpoint) :: c\n'
+                    '  integer(int64), target :: n = 0\n'
+                    '  call c%open("counts", 1)\n'
+                    '  call c%variable("n", n)\n'
+                    '  call c%start()\n'
+                    '  call c%point()\n'
+                    '  call c%close()\n'
+                    'end program\n')
+        program = os.path.join(self.folder, "fortran")
+        subprocess.run(["gfortran", self.prefix + "/include/sublet/sublet_checkpoint.f90", source, "-o",
+                        program, self.libraries + "/libsublet_checkpoint.a"],
+                       cwd=self.folder, check=True)
+        subprocess.run([program], check=True, env={})
 
     def test_in_cxx17(self):
         skip_without("c++")
