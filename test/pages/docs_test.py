@@ -25,7 +25,7 @@ import harness
 PAGES = ["README.md"] + sorted(os.path.relpath(path, harness.ROOT) for path in
                                glob.glob(os.path.join(harness.ROOT, "docs", "*.md")))
 PROGRAMS = ("sublet", "sublet-server", "sublet-client", "sublet-loadmon", "sublet-agent")
-LANGUAGES = ("sh", "toml", "c", "cpp", "idl", "json", "ini", "text")
+LANGUAGES = ("sh", "toml", "c", "cpp", "fortran", "idl", "json", "ini", "text")
 OUR_COMMAND = r"\s*(?:\./(?:demo|check|bench)|(?:build/bin/)?(?:%s))(?: |$)" % "|".join(PROGRAMS)
 
 
