@@ -232,6 +232,10 @@ int run_command_line(int argc, const char* const* argv) {
        {owner_pause_command, owner_resume_command, owner_reclaim_command, owner_lend_command,
         owner_until_command, owner_status_command, owner_rules_command, owner_history_command})
     commands.push_back(command(owner));
+  Arguments& checkpoint =
+      top.command("checkpoint", "Look into checkpoint files; save and load those of shell scripts");
+  for (Command (*command)(Arguments&) : {checkpoint_show_command, checkpoint_verify_command})
+    commands.push_back(command(checkpoint));
   commands.push_back(completion_command(top));
   top.manual(command_manual());
   std::ostringstream out;
@@ -253,7 +257,12 @@ int run_command_line(int argc, const char* const* argv) {
   }
   for (const Command& command : commands)
     if (command.arguments->chosen()) return run_safely(command, context);
-  print(admin.chosen() ? admin.help() : owner.chosen() ? owner.help() : top.help());
+  for (const Arguments* group : {&admin, &owner, &checkpoint})
+    if (group->chosen()) {
+      print(group->help());
+      return kExitUsage;
+    }
+  print(top.help());
   return kExitUsage;
 }
 

@@ -20,6 +20,7 @@ class PoolClient;
 struct ServerAddress;
 
 inline constexpr int kExitJobsFailed = 1;
+inline constexpr int kExitNotWhole = 1;   // of checkpoint verify
 inline constexpr int kExitTimeout = 124;  // as timeout(1) does
 
 // The options of all commands, and the connection to the server.
@@ -124,6 +125,10 @@ Command owner_lend_command(Arguments& owner);
 Command owner_until_command(Arguments& owner);
 Command owner_rules_command(Arguments& owner);
 Command owner_history_command(Arguments& owner);
+
+// The subcommands of `checkpoint`.
+Command checkpoint_show_command(Arguments& checkpoint);
+Command checkpoint_verify_command(Arguments& checkpoint);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

@@ -23,9 +23,11 @@ Manual command_manual() {
          {"`/run/sublet/server.sock`", "The default server."}}},
        {"EXIT STATUS",
         {{"`0`", "Success."},
-         {"`1`", "Waited for, or followed by `logs`, and at least one job failed or was removed."},
+         {"`1`",
+          "Waited for, or followed by `logs`, and at least one job failed or was removed. Of "
+          "`checkpoint verify`: not every file is whole."},
          {"`2`", "The command line is wrong."},
-         {"`3`", "Something given is wrong: a batch file, an input, a name."},
+         {"`3`", "Something given is wrong: a batch file, an input, a name, a damaged checkpoint."},
          {"`4`", "There is no such job or batch, or it is no longer kept."},
          {"`5`", "Not permitted."},
          {"`6`", "Not possible in its present state."},

@@ -12,7 +12,10 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "checkpoint"))
+
 import harness
+from files import FLOAT64, STREAM, checkpoint
 from tls_pool import Person, TlsPool, free_port
 
 PAGE = os.path.join(harness.ROOT, "docs", "json.md")
@@ -128,7 +131,7 @@ class JsonShapes(unittest.TestCase):
             out = self.pool.run(*words, "--help")[1]
             return re.findall(r"^  ([a-z]+) ", out.split("Subcommands:")[1], re.M)
         scripts = {"completion", "metrics"}  # print text of their own, never JSON
-        groups = {"admin", "owner"}
+        groups = {"admin", "owner", "checkpoint"}
         expected = set(commands()) - groups - scripts
         for group in groups:
             expected |= {group + " " + c for c in commands(group)}
@@ -165,6 +168,7 @@ class JsonShapes(unittest.TestCase):
         self.following()
         self.administration()
         self.members()
+        self.checkpoints()
         self.assertEqual(self.page.problems, [])
         self.assertEqual(self.page.never_seen(), [])
 
@@ -322,6 +326,14 @@ class JsonShapes(unittest.TestCase):
             self.run_it("join", "join", token, run=ann.run)
             self.run_it("admin members", "admin", "members", run=pool.run)
             self.run_it("admin revoke", "admin", "revoke", "ann", run=pool.run)
+
+    def checkpoints(self):
+        path = os.path.join(self.pool.folder, "checkpoint")
+        with open(path, "wb") as f:
+            f.write(checkpoint([("x", FLOAT64, [0.1]), ("notes", STREAM, b"hi")]))
+        self.run_it("checkpoint show", "checkpoint", "show", path)
+        self.run_it("checkpoint show --values", "checkpoint", "show", path, "--values", "x")
+        self.run_it("checkpoint verify", "checkpoint", "verify", path, "none", status=1)
 
 
 class PageChecks(unittest.TestCase):
