@@ -70,14 +70,6 @@ bool wants_json(int argc, const char* const* argv) {
   return false;
 }
 
-int report_error(const PoolError& error, bool json) {
-  if (json)
-    print(error_json(error));
-  else
-    say(error_line(error));
-  return exit_status(error.kind);
-}
-
 // Runs the chosen command; turns every failure into one line and an exit status.
 int run_safely(const Command& command, Context& context) {
   try {
@@ -95,6 +87,14 @@ int run_safely(const Command& command, Context& context) {
 }
 
 }  // namespace
+
+int report_error(const PoolError& error, bool json) {
+  if (json)
+    print(error_json(error));
+  else
+    say(error_line(error));
+  return exit_status(error.kind);
+}
 
 Context::Context() : terminal(detect_terminal()) {}
 Context::~Context() = default;
@@ -234,7 +234,8 @@ int run_command_line(int argc, const char* const* argv) {
     commands.push_back(command(owner));
   Arguments& checkpoint =
       top.command("checkpoint", "Look into checkpoint files; save and load those of shell scripts");
-  for (Command (*command)(Arguments&) : {checkpoint_show_command, checkpoint_verify_command})
+  for (Command (*command)(Arguments&) :
+       {checkpoint_show_command, checkpoint_verify_command, checkpoint_diff_command})
     commands.push_back(command(checkpoint));
   commands.push_back(completion_command(top));
   top.manual(command_manual());

@@ -64,6 +64,9 @@ struct Command {
   std::function<int(Context&)> run;  // returns the exit status
 };
 
+// Prints it, as one line on stderr or as JSON; returns its exit status.
+int report_error(const PoolError& error, bool json);
+
 // JOB… or --batch B, as most commands take them.
 struct Selection {
   void declare(Arguments& arguments);
@@ -129,6 +132,7 @@ Command owner_history_command(Arguments& owner);
 // The subcommands of `checkpoint`.
 Command checkpoint_show_command(Arguments& checkpoint);
 Command checkpoint_verify_command(Arguments& checkpoint);
+Command checkpoint_diff_command(Arguments& checkpoint);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

@@ -1,4 +1,4 @@
-"""`sublet checkpoint show` and `verify` with good, damaged and hostile files; needs no server."""
+"""`sublet checkpoint show`, `verify` and `diff` with good, damaged and hostile files; needs no server."""
 
 import json
 import os
@@ -84,6 +84,27 @@ class Inspect(unittest.TestCase):
         files = json.loads(self.run_it("verify", "--json", ".")[1])["files"]
         self.assertEqual([(f["whole"], f["offset"], f["checksum"]) for f in files],
                          [(True, -1, ""), (False, 112, "payload_crc")])
+
+    def test_diff(self):
+        first = [("step", UINT64, [1]), ("w", FLOAT64, [1.5] * 20000), ("gone", STREAM, b"x")]
+        second = [("w", FLOAT64, [1.5] * 19999 + [2]), ("step", UINT64, [2]), ("made", INT32, [])]
+        self.put("old", checkpoint(first, generation=4))
+        self.put("new", checkpoint(second, generation=5))
+        self.put("again", checkpoint(first[::-1], generation=6))
+        self.put("broken", checkpoint(first)[:-1])
+        self.assertEqual(self.run_it("diff", "old", "again"), (0, "", ""))
+        self.assertEqual(self.run_it("diff", "old", "new"), (
+            1, "~ step: 1 of 1 differs, first [0]: 1 → 2, largest difference 1\n"
+            "~ w: 1 of 20000 differs, first [19999]: 1.5 → 2, largest difference 0.5\n"
+            "- gone: 1 × stream\n+ made: 0 × int32\n", ""))
+        said = json.loads(self.run_it("diff", "--json", "old", "new")[1])
+        self.assertEqual((said["equal"], said["new"]["generation"],
+                          [one["kind"] for one in said["sections"]]),
+                         (False, 5, ["changed", "changed", "removed", "added"]))
+        for words in (["old", "broken"], ["none", "old"], ["old"]):
+            status, out, err = self.run_it("diff", *words)
+            self.assertEqual((status, out), (2, ""), words)
+            self.assertRegex(err, r"\Asublet")
 
     def test_hostile_files(self):
         """Each is refused with one safe line, at once and in little memory."""

@@ -334,6 +334,11 @@ class JsonShapes(unittest.TestCase):
         self.run_it("checkpoint show", "checkpoint", "show", path)
         self.run_it("checkpoint show --values", "checkpoint", "show", path, "--values", "x")
         self.run_it("checkpoint verify", "checkpoint", "verify", path, "none", status=1)
+        other = os.path.join(self.pool.folder, "other")
+        with open(other, "wb") as f:
+            f.write(checkpoint([("x", FLOAT64, [0.2]), ("more", STREAM, b"")]))
+        self.run_it("checkpoint diff", "checkpoint", "diff", path, other, status=1)
+        self.run_it("Any error", "checkpoint", "diff", path, "none", status=2)
 
 
 class PageChecks(unittest.TestCase):

@@ -1,7 +1,8 @@
-// checkpoint show and verify: what is in a checkpoint file. They need no server.
+// checkpoint show, verify and diff: what is in a checkpoint file. They need no server.
 #include "base/json.h"
 #include "cli/checkpoint/check.h"
 #include "cli/checkpoint/description.h"
+#include "cli/checkpoint/difference.h"
 #include "cli/commands/commands.h"
 
 namespace sublet::cli {
@@ -43,6 +44,28 @@ int run_verify(const std::vector<std::string>& paths, const Context& context) {
   return all_whole ? 0 : kExitNotWhole;
 }
 
+// The exit statuses of diff(1).
+enum { kExitEqual = 0, kExitDifferent = 1, kExitTrouble = 2 };
+
+int run_diff(const std::string& before, const std::string& after, const Context& context) {
+  try {
+    const CheckpointFile old(before);
+    const CheckpointFile now(after);
+    const CheckpointDifference difference = compare(old, now);
+    if (context.json) {
+      JsonWriter json;
+      write_json(json, difference, old, now);
+      print(json.str() + "\n");
+    } else {
+      print(difference_text(difference, old, now));
+    }
+    return difference.none() ? kExitEqual : kExitDifferent;
+  } catch (const PoolError& error) {
+    report_error(error, context.json);
+    return kExitTrouble;
+  }
+}
+
 }  // namespace
 
 Command checkpoint_show_command(Arguments& checkpoint) {
@@ -62,6 +85,16 @@ Command checkpoint_verify_command(Arguments& checkpoint) {
       "verify", "Say whether checkpoint files are whole, and what is wrong where if not");
   a.positional("FILE", paths.get(), "a file, or a folder: the generations in it", true);
   return {&a, [paths](Context& context) { return run_verify(*paths, context); }};
+}
+
+Command checkpoint_diff_command(Arguments& checkpoint) {
+  auto before = std::make_shared<std::string>();
+  auto after = std::make_shared<std::string>();
+  Arguments& a = checkpoint.command(
+      "diff", "Say which sections of two checkpoints differ, in how many values and by how much");
+  a.positional("OLD", before.get(), "a checkpoint file", true);
+  a.positional("NEW", after.get(), "another, such as the next generation", true);
+  return {&a, [before, after](Context& context) { return run_diff(*before, *after, context); }};
 }
 
 }  // namespace sublet::cli
