@@ -100,7 +100,9 @@ void sublet_stream_start(struct sublet_checkpoint_stream* s, struct sublet_check
                          int writing, uint64_t offset, uint64_t payload_bytes);
 int sublet_stream_flush(struct sublet_checkpoint_stream* s); /* 0 or errno */
 
-/* save.c: writes the next generation and updates c->generation. 0 or errno. */
+/* save.c: sets the names of the four files; `base` has at most SUBLET_MAX_FILE_NAME bytes. */
+void sublet_name_files(struct sublet_checkpoint* c, const char* base);
+/* Writes the next generation and updates c->generation. 0 or errno. */
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes);
 
 /* load.c */

@@ -3,6 +3,7 @@
  * a second name, and one rename puts the new one in place. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -96,6 +97,13 @@ static int keep_newest(struct sublet_checkpoint* c) {
   if (c->disk->rename(c->folder, c->newest, c->previous) != 0) return errno;
   c->newest_is_whole = 0;
   return 0;
+}
+
+void sublet_name_files(struct sublet_checkpoint* c, const char* base) {
+  snprintf(c->newest, sizeof c->newest, "%s", base);
+  snprintf(c->previous, sizeof c->previous, "%s.previous", base);
+  snprintf(c->unfinished, sizeof c->unfinished, "%s.unfinished", base);
+  snprintf(c->damaged, sizeof c->damaged, "%s.damaged", base);
 }
 
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes) {

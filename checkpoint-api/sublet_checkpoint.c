@@ -130,10 +130,7 @@ static void choose_files(struct sublet_checkpoint* c, const char* folder, const 
   } else {
     c->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     c->folder_errno = c->folder < 0 ? errno : 0;
-    snprintf(c->newest, sizeof c->newest, "%s", base);
-    snprintf(c->previous, sizeof c->previous, "%s.previous", base);
-    snprintf(c->unfinished, sizeof c->unfinished, "%s.unfinished", base);
-    snprintf(c->damaged, sizeof c->damaged, "%s.damaged", base);
+    sublet_name_files(c, base);
   }
   if (c->folder < 0) {
     sublet_say(c, "cannot open the checkpoint folder %s: %s; nothing will be saved",

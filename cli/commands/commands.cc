@@ -235,7 +235,8 @@ int run_command_line(int argc, const char* const* argv) {
   Arguments& checkpoint =
       top.command("checkpoint", "Look into checkpoint files; save and load those of shell scripts");
   for (Command (*command)(Arguments&) :
-       {checkpoint_show_command, checkpoint_verify_command, checkpoint_diff_command})
+       {checkpoint_show_command, checkpoint_verify_command, checkpoint_diff_command,
+        checkpoint_save_command, checkpoint_load_command})
     commands.push_back(command(checkpoint));
   commands.push_back(completion_command(top));
   top.manual(command_manual());

@@ -20,8 +20,9 @@ class PoolClient;
 struct ServerAddress;
 
 inline constexpr int kExitJobsFailed = 1;
-inline constexpr int kExitNotWhole = 1;   // of checkpoint verify
-inline constexpr int kExitTimeout = 124;  // as timeout(1) does
+inline constexpr int kExitNotWhole = 1;      // of checkpoint verify
+inline constexpr int kExitNoCheckpoint = 1;  // of checkpoint load
+inline constexpr int kExitTimeout = 124;     // as timeout(1) does
 
 // The options of all commands, and the connection to the server.
 class Context {
@@ -133,6 +134,8 @@ Command owner_history_command(Arguments& owner);
 Command checkpoint_show_command(Arguments& checkpoint);
 Command checkpoint_verify_command(Arguments& checkpoint);
 Command checkpoint_diff_command(Arguments& checkpoint);
+Command checkpoint_save_command(Arguments& checkpoint);
+Command checkpoint_load_command(Arguments& checkpoint);
 
 // The text of the manual page besides the options (manual.cc).
 Manual command_manual();

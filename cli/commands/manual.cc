@@ -13,6 +13,8 @@ Manual command_manual() {
           "`90 s` or a number of seconds."}}},
        {"ENVIRONMENT",
         {{"`SUBLET_SERVER`", "The server, if `--server` is not given."},
+         {"`SUBLET_CHECKPOINT_DIR`",
+          "The folder in which `checkpoint save` and `load` find their files; set in a job."},
          {"`NO_COLOR`", "If set, no colours are used."},
          {"`COLUMNS`", "The width of tables, instead of the terminal's."}}},
        {"FILES",
@@ -25,7 +27,8 @@ Manual command_manual() {
         {{"`0`", "Success."},
          {"`1`",
           "Waited for, or followed by `logs`, and at least one job failed or was removed. Of "
-          "`checkpoint verify`: not every file is whole; of `checkpoint diff`: they differ."},
+          "`checkpoint verify`: not every file is whole; of `checkpoint diff`: they differ; of "
+          "`checkpoint load`: there is no checkpoint."},
          {"`2`", "The command line is wrong. Of `checkpoint diff`: a file cannot be read."},
          {"`3`", "Something given is wrong: a batch file, an input, a name, a damaged checkpoint."},
          {"`4`", "There is no such job or batch, or it is no longer kept."},

@@ -339,6 +339,9 @@ class JsonShapes(unittest.TestCase):
             f.write(checkpoint([("x", FLOAT64, [0.2]), ("more", STREAM, b"")]))
         self.run_it("checkpoint diff", "checkpoint", "diff", path, other, status=1)
         self.run_it("Any error", "checkpoint", "diff", path, "none", status=2)
+        self.run_it("checkpoint load", "checkpoint", "load", "--path", "own", status=1)
+        self.run_it("checkpoint save", "checkpoint", "save", "--path", "own", "i=1")
+        self.run_it("checkpoint load", "checkpoint", "load", "--path", "own")
 
 
 class PageChecks(unittest.TestCase):
