@@ -1,11 +1,16 @@
 #!/bin/sh
 # usage: collatz.sh PART SIZE
 # Of the numbers PART * SIZE + 1 to (PART + 1) * SIZE: how many steps their Collatz sequences
-# take together to reach 1, and which takes the most. Saves its variables when it is asked to
-# leave (SIGTERM), and goes on from there when it is started again.
+# take together to reach 1, and which takes the most. Saves its variables now and then and when
+# it is asked to leave (SIGTERM), and goes on from there when it is started again.
 n=$(($1 * $2 + 1)) last=$((($1 + 1) * $2))
 sum=0 most=-1 most_at=0
 file=collatz-$1-$2.checkpoint # without a pool
+
+save() {
+  sublet checkpoint save --path "$file" --program collatz \
+    n="$n" sum="$sum" most="$most" most_at="$most_at"
+}
 
 leave=
 trap leave=1 TERM
@@ -27,10 +32,10 @@ while [ "$n" -le "$last" ]; do
   n=$((n + 1))
   # Here the variables belong together, which the trap cannot know.
   if [ "$leave" ]; then
-    sublet checkpoint save --path "$file" --program collatz \
-      n="$n" sum="$sum" most="$most" most_at="$most_at"
+    save
     exit 75
   fi
+  if [ $((n % 2000)) -eq 0 ]; then save; fi
 done
 echo "$sum steps; the longest sequence is that of $most_at with $most"
 rm -f "$file" "$file.previous"

@@ -33,8 +33,8 @@ class ShellLoop(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.environment = {"PATH": harness.BIN + ":" + os.environ["PATH"], "HOME": self.folder}
 
-    def start(self, **environment):
-        return subprocess.Popen([SCRIPT, "1", "100"], cwd=self.folder, text=True,
+    def start(self, part="1", size="100", **environment):
+        return subprocess.Popen([SCRIPT, part, size], cwd=self.folder, text=True,
                                 env={**self.environment, **environment},
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE)
@@ -80,6 +80,16 @@ class ShellLoop(unittest.TestCase):
             sum(all_steps.values()), longest, all_steps[longest]), ""))
         self.assertEqual(self.interrupted_run("collatz-1-100.checkpoint"), whole)
         self.assertEqual(os.listdir(self.folder), [], "it removes its own files at the end")
+
+    def test_killed_it_keeps_what_it_saved_by_itself(self):
+        """It begins at 1991, and saves at 2000 and not again before its end."""
+        script = self.start("1", "1990")
+        file = os.path.join(self.folder, "collatz-1-1990.checkpoint")
+        harness.wait_for(lambda: os.path.exists(file) or script.poll() is not None, "it to save")
+        script.kill()
+        self.finished(script)
+        self.assertEqual(script.returncode, -signal.SIGKILL)
+        self.assertIn("n='2000'\n", self.sublet("load", "--program", "collatz", "--path", file))
 
     def test_as_in_a_pool(self):
         """There the folder is the pool's, and so is what remains in it."""
