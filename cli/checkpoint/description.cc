@@ -1,7 +1,5 @@
 #include "cli/checkpoint/description.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 #include "cli/checkpoint/values.h"
 #include "cli/views/output.h"
@@ -12,30 +10,11 @@ namespace {
 
 constexpr size_t kValuesInTable = 3;
 constexpr size_t kValuesInJson = 8;
-constexpr size_t kBytesInTable = 40;
 constexpr size_t kPrintAtOnce = size_t{1} << 16;
-
-bool is_text(std::string_view bytes) {
-  return is_utf8(bytes) && std::none_of(bytes.begin(), bytes.end(), [](char c) {
-           return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
-         });
-}
-
-// The beginning of a stream: in quotes if it is text, else in hexadecimal.
-std::string beginning(const CheckpointFile& file, const CheckpointSection& section) {
-  const std::string bytes = first_bytes(file, section, kBytesInTable);
-  const bool cut = bytes.size() < section.bytes;
-  std::string whole = bytes;
-  // The cut may have parted a character, of at most four bytes.
-  for (int i = 0; cut && i < 3 && !is_utf8(whole); ++i) whole.pop_back();
-  if (is_text(whole)) return "\"" + whole + "\"" + (cut ? " …" : "");
-  const std::string hex = hex_encode(bytes.substr(0, kBytesInTable / 2));
-  return "hex " + hex + (hex.size() < 2 * section.bytes ? " …" : "");
-}
 
 std::string values_cell(const CheckpointFile& file, const CheckpointSection& section) {
   if (section.count == 0) return "";
-  if (section.type == SUBLET_STREAM) return beginning(file, section);
+  if (section.type == SUBLET_STREAM) return stream_beginning(file, section);
   std::string cell;
   for (const std::string& value : first_values(file, section, kValuesInTable))
     cell += (cell.empty() ? "" : " ") + value;

@@ -84,22 +84,27 @@ std::string of_type(const CheckpointSection& section) {
   return std::to_string(section.count) + " × " + checkpoint_type_name(section.type);
 }
 
-std::string values_text(const ValueDifference& values, uint64_t of) {
-  std::string text = std::to_string(values.differing) + " of " + std::to_string(of) +
+std::string values_text(const SectionDifference& one) {
+  const ValueDifference& values = *one.values;
+  const bool stream = one.before->type == SUBLET_STREAM;
+  std::string text = std::to_string(values.differing) + " of " +
+                     std::to_string(std::min(one.before->count, one.after->count)) +
                      (values.differing == 1 ? " differs" : " differ") + ", first [" +
-                     std::to_string(values.first) + "]: " + values.old_value + " → " +
-                     values.new_value;
+                     std::to_string(values.first) + "]";
+  // The bytes of a stream by themselves say little.
+  if (!stream) text += ": " + values.old_value + " → " + values.new_value;
   if (values.largest) text += ", largest difference " + *values.largest;
   return text;
 }
 
 std::string changed_text(const SectionDifference& one) {
-  std::string text;
+  std::vector<std::string> parts;
   if (one.before->type != one.after->type || one.before->count != one.after->count)
-    text = of_type(*one.before) + " → " + of_type(*one.after);
-  if (one.values && one.values->differing != 0)
-    text += (text.empty() ? "" : "; ") +
-            values_text(*one.values, std::min(one.before->count, one.after->count));
+    parts.push_back(of_type(*one.before) + " → " + of_type(*one.after));
+  if (one.values && one.values->differing != 0) parts.push_back(values_text(one));
+  if (!one.old_beginning.empty()) parts.push_back(one.old_beginning + " → " + one.new_beginning);
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "; ") + part;
   return text;
 }
 
@@ -161,8 +166,12 @@ CheckpointDifference compare(const CheckpointFile& before, const CheckpointFile&
     }
     SectionDifference one = {Kind::changed, old.name, old, *now};
     if (old.type == now->type) one.values = compare_values(before, old, after, *now);
-    if (!one.values || one.values->differing != 0 || old.count != now->count)
-      difference.sections.push_back(one);
+    if (one.values && one.values->differing == 0 && old.count == now->count) continue;
+    if (old.type == SUBLET_STREAM && now->type == SUBLET_STREAM) {
+      one.old_beginning = stream_beginning(before, old);
+      one.new_beginning = stream_beginning(after, *now);
+    }
+    difference.sections.push_back(one);
   }
   for (const CheckpointSection& now : after.sections())
     if (before.find(now.name) == nullptr)

@@ -29,6 +29,8 @@ struct SectionDifference {
   std::optional<CheckpointSection> before, after;
   // Of the indices that both have, if their types are the same.
   std::optional<ValueDifference> values = {};
+  // Of streams: the first bytes of both, for a person.
+  std::string old_beginning = {}, new_beginning = {};
 };
 
 struct CheckpointDifference {

@@ -20,6 +20,7 @@ class DifferenceTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(differences_beyond_the_range_of_the_type);
   CPPUNIT_TEST(values_are_compared_bit_for_bit);
   CPPUNIT_TEST(a_longer_section_is_compared_as_far_as_it_goes);
+  CPPUNIT_TEST(streams_are_shown_as_text_or_in_hexadecimal);
   CPPUNIT_TEST(another_program_differs);
   CPPUNIT_TEST(names_cannot_control_a_terminal);
   CPPUNIT_TEST(as_data);
@@ -94,11 +95,23 @@ class DifferenceTest : public CppUnit::TestFixture {
   }
 
   void a_longer_section_is_compared_as_far_as_it_goes() {
-    CPPUNIT_ASSERT_EQUAL(std::string("~ x: 1 × stream → 2 × stream; 1 of 1 differs, first [0]: 57 "
-                                     "→ 49\n"),
-                         text(stream("x", "9"), stream("x", "10")));
-    CPPUNIT_ASSERT_EQUAL(std::string("~ x: 1 × stream → 2 × stream\n"),
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("~ x: 1 × int8 → 2 × int8; 1 of 1 differs, first [0]: 9 → 1, "
+                    "largest difference 8\n"),
+        text(numbers<int8_t>("x", SUBLET_INT8, {9}), numbers<int8_t>("x", SUBLET_INT8, {1, 0})));
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("~ x: 1 × int8 → 0 × int8\n"),
+        text(numbers<int8_t>("x", SUBLET_INT8, {9}), numbers<int8_t>("x", SUBLET_INT8, {})));
+  }
+
+  void streams_are_shown_as_text_or_in_hexadecimal() {
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("~ x: 1 × stream → 2 × stream; 1 of 1 differs, first [0]; \"9\" → \"10\"\n"),
+        text(stream("x", "9"), stream("x", "10")));
+    CPPUNIT_ASSERT_EQUAL(std::string("~ x: 1 × stream → 2 × stream; \"1\" → \"10\"\n"),
                          text(stream("x", "1"), stream("x", "10")));
+    CPPUNIT_ASSERT_EQUAL(std::string("~ x: 1 of 1 differs, first [0]; hex 1b → \"\\n\"\n"),
+                         text(stream("x", "\x1b"), stream("x", "\n")));
   }
 
   void another_program_differs() {

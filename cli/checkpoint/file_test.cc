@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "cli/checkpoint/check.h"
 #include "cli/checkpoint/testing.h"
 
@@ -136,7 +138,10 @@ class CheckpointFileTest : public CppUnit::TestFixture {
     const uint64_t huge = uint64_t{1} << 42;
     const MadeFile made = {.sections = {{"x", SUBLET_UINT8, huge, ""}}, .sparse_bytes = huge};
     const std::string sparse = folder_.put("sparse", made);
-    if (truncate(sparse.c_str(), static_cast<off_t>(huge + 128 + 64)) != 0) return;
+    if (truncate(sparse.c_str(), static_cast<off_t>(huge + 128 + 64)) != 0) {
+      fprintf(stderr, "skipped: this file system has no files of 4 TiB\n");
+      return;
+    }
     CPPUNIT_ASSERT_EQUAL(std::string("it has 4 TiB; the limit is 16 GiB"),
                          CheckpointFolder::fault(sparse).what_is_wrong);
   }

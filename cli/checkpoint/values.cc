@@ -1,12 +1,22 @@
 #include "cli/checkpoint/values.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "base/text.h"
 
 namespace sublet::cli {
 
 namespace {
+
+constexpr size_t kBytesShown = 40;
+
+bool is_text(std::string_view bytes) {
+  return is_utf8(bytes) && std::none_of(bytes.begin(), bytes.end(), [](char c) {
+           return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+         });
+}
 
 template <typename T>
 Spread spread_of_numbers(const CheckpointFile& file, const CheckpointSection& section) {
@@ -65,6 +75,17 @@ std::string first_bytes(const CheckpointFile& file, const CheckpointSection& sec
   std::string bytes(std::min<uint64_t>(most, section.bytes), '\0');
   file.read(section, 0, {reinterpret_cast<unsigned char*>(bytes.data()), bytes.size()});
   return bytes;
+}
+
+std::string stream_beginning(const CheckpointFile& file, const CheckpointSection& section) {
+  const std::string bytes = first_bytes(file, section, kBytesShown);
+  const bool cut = bytes.size() < section.bytes;
+  std::string whole = bytes;
+  // The cut may have parted a character, of at most four bytes.
+  for (int i = 0; cut && i < 3 && !is_utf8(whole); ++i) whole.pop_back();
+  if (is_text(whole)) return "\"" + whole + "\"" + (cut ? " …" : "");
+  const std::string hex = hex_encode(bytes.substr(0, kBytesShown / 2));
+  return "hex " + hex + (hex.size() < 2 * section.bytes ? " …" : "");
 }
 
 }  // namespace sublet::cli

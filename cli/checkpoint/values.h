@@ -90,6 +90,9 @@ std::vector<std::string> first_values(const CheckpointFile& file, const Checkpoi
 // The first bytes.
 std::string first_bytes(const CheckpointFile& file, const CheckpointSection& section, size_t most);
 
+// The first bytes of a stream for a person: in quotes if they are text, else in hexadecimal.
+std::string stream_beginning(const CheckpointFile& file, const CheckpointSection& section);
+
 }  // namespace sublet::cli
 
 #endif  // SUBLET_CLI_CHECKPOINT_VALUES_H_
