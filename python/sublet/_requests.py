@@ -1,0 +1,85 @@
+"""SIGTERM: save and leave. SIGUSR1: save and continue. And the thread that says when a periodic
+save is due. The handlers only set flags and count the SIGTERM in the status page."""
+
+import signal
+import threading
+import time
+
+_LONGEST_WAIT_S = 60  # a suspended machine's clock goes on, the wait does not
+
+
+def boot_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class Signals:
+    """Handles both signals from now on. Main thread. A request sets `leave` or `save`, then calls
+    `wake`; `page` counts the SIGTERMs."""
+
+    def __init__(self, page, wake):
+        self.leave = False
+        self.save = False
+        self._page = page
+        self._wake = wake
+        page["leave_seen"] = 0
+        signal.signal(signal.SIGUSR1, self._on_save)
+        # None: a handler that was not installed from Python and cannot be restored.
+        self._before = signal.signal(signal.SIGTERM, self._on_leave) or signal.SIG_DFL
+
+    def _on_leave(self, _number, _frame):
+        self._page.add_one("leave_seen")
+        self.leave = True
+        self._wake()
+
+    def _on_save(self, _number, _frame):
+        self.save = True
+        self._wake()
+
+    def take_save(self):
+        """Whether a save was requested since the last call."""
+        if not self.save:
+            return False
+        # A request that arrives here is answered by the save that follows.
+        self.save = False
+        return True
+
+    def give_back(self):
+        """Restores SIGTERM; ignores SIGUSR1, whose default action would kill the program."""
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, self._before)
+
+
+class Timer:
+    """Calls `wake` in a thread of its own when a save is due, `period_ns` after the last one. Main
+    thread, except `wake`. period_ns 0: never."""
+
+    def __init__(self, period_ns, wake):
+        self._period_ns = period_ns
+        self._wake = wake
+        self._stopped = threading.Event()
+        self.saved()
+        if period_ns:
+            self._thread = threading.Thread(target=self._run, name="sublet-checkpoint",
+                                            daemon=True)
+            self._thread.start()
+
+    def saved(self):
+        """Plans the next save from now on."""
+        self._due_ns = boot_ns() + self._period_ns
+
+    def due(self):
+        return bool(self._period_ns) and boot_ns() >= self._due_ns
+
+    def stop(self):
+        self._stopped.set()
+        if self._period_ns:
+            self._thread.join()
+
+    def _run(self):
+        wait_s = 0
+        while not self._stopped.wait(wait_s):
+            left_s = (self._due_ns - boot_ns()) / 1e9
+            if left_s <= 0:
+                self._wake()
+                left_s = self._period_ns / 1e9
+            wait_s = min(left_s, _LONGEST_WAIT_S)
