@@ -4,6 +4,9 @@
 #                                              RapidCheck may be used inside
 #                                              TSAN: also in ./check tsan
 # sublet_daemon_test(NAME SCRIPT [args])       whole daemons, a Python script
+# sublet_python_test(NAME MODULE [NUMPY])      unittest of a Python module, relative to the
+#                                              calling folder; NUMPY: with an interpreter
+#                                              that has NumPy, if there is one
 # sublet_long_test(NAME [ENVIRONMENT...] COMMAND...)  in ./check long only
 # Sources are relative to the calling folder; LINKS are targets.
 function(sublet_library name)
@@ -52,6 +55,27 @@ function(sublet_daemon_test name script)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/test)
   set_tests_properties(daemon.${name} PROPERTIES TIMEOUT 1500 LABELS daemon
     ENVIRONMENT "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()
+
+# The python3 of the path may have no NumPy.
+set(SUBLET_NUMPY_PYTHON ${Python3_EXECUTABLE})
+foreach(interpreter ${Python3_EXECUTABLE} /usr/bin/python3)
+  execute_process(COMMAND ${interpreter} -c "import numpy" RESULT_VARIABLE missing
+                  OUTPUT_QUIET ERROR_QUIET)
+  if(NOT missing)
+    set(SUBLET_NUMPY_PYTHON ${interpreter})
+    break()
+  endif()
+endforeach()
+function(sublet_python_test name module)
+  set(interpreter ${Python3_EXECUTABLE})
+  if("NUMPY" IN_LIST ARGN)
+    set(interpreter ${SUBLET_NUMPY_PYTHON})
+  endif()
+  add_test(NAME python.${name} COMMAND ${interpreter} -B -m unittest -v ${module}
+           WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(python.${name} PROPERTIES TIMEOUT 600 LABELS unit ENVIRONMENT
+    "SUBLET_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONPATH=${CMAKE_SOURCE_DIR}/python")
 endfunction()
 
 function(sublet_long_test name)

@@ -14,6 +14,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import tomllib
 import unittest
 import xml.etree.ElementTree
@@ -25,7 +26,7 @@ import harness
 PAGES = ["README.md"] + sorted(os.path.relpath(path, harness.ROOT) for path in
                                glob.glob(os.path.join(harness.ROOT, "docs", "*.md")))
 PROGRAMS = ("sublet", "sublet-server", "sublet-client", "sublet-loadmon", "sublet-agent")
-LANGUAGES = ("sh", "toml", "c", "cpp", "fortran", "idl", "json", "ini", "text")
+LANGUAGES = ("sh", "toml", "c", "cpp", "fortran", "python", "idl", "json", "ini", "text")
 OUR_COMMAND = r"\s*(?:\./(?:demo|check|bench)|(?:build/bin/)?(?:%s))(?: |$)" % "|".join(PROGRAMS)
 
 
@@ -274,6 +275,18 @@ class Docs(unittest.TestCase):
                                            "-fsyntax-only", "-"], input=block.text, text=True,
                                           capture_output=True)
                     self.assertEqual((done.returncode, done.stderr), (0, ""), block.place)
+
+    def test_python_listings_run(self):
+        environment = {**os.environ, "PYTHONPATH": os.path.join(harness.ROOT, "python"),
+                       "PYTHONDONTWRITEBYTECODE": "1"}
+        for page in PAGES:
+            for block in (b for b in blocks(page) if b.language == "python"):
+                with tempfile.TemporaryDirectory() as folder:
+                    done = subprocess.run([sys.executable, "-"], input=block.text, text=True,
+                                          capture_output=True, cwd=folder, env=environment,
+                                          timeout=harness.PATIENCE)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), block.place)
+                    self.assertEqual(os.listdir(folder), [], block.place)
 
     def test_headings_of_samples(self):
         """The columns in samples of output are among those that the command prints."""
