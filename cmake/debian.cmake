@@ -9,7 +9,7 @@ set(CPACK_STRIP_FILES ON)
 # Independent of the builder's umask.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
     GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-set(CPACK_COMPONENTS_ALL server client command checkpoint checkpoint_library)
+set(CPACK_COMPONENTS_ALL server client command checkpoint checkpoint_library python)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
@@ -52,6 +52,20 @@ This is what is needed to build programs in C and C++: the static library, which
 nothing but the C library, and the headers.")
 set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_CHECKPOINT_PACKAGE_DEPENDS "libc6-dev, libsublet-checkpoint0")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-sublet)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION "small checkpoints for Python programs on borrowed machines
+A program names the arrays and values that hold its state and loops over a range of
+this package; it then saves itself when asked to leave, and resumes on another machine.
+
+NumPy is not needed, but its arrays and generators can be saved.")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.9)")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-numpy)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA
+    "${CMAKE_SOURCE_DIR}/packaging/python3-sublet/postinst;${CMAKE_SOURCE_DIR}/packaging/python3-sublet/prerm")
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_DEBIAN_CHECKPOINT_LIBRARY_PACKAGE_NAME libsublet-checkpoint0)
 set(CPACK_DEBIAN_CHECKPOINT_LIBRARY_DESCRIPTION "small checkpoints for programs, shared library

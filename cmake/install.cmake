@@ -1,6 +1,6 @@
 # `cmake --install` and the Debian packages: installed files. A component is a package:
 # server, client, command (sublet), checkpoint (libsublet-checkpoint-dev),
-# checkpoint_library (libsublet-checkpoint0).
+# checkpoint_library (libsublet-checkpoint0), python (python3-sublet).
 include(GNUInstallDirs)
 add_custom_target(installed) # builds what is installed, and nothing else
 
@@ -41,6 +41,11 @@ if(TARGET sublet_checkpoint)
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sublet COMPONENT checkpoint)
 endif()
 
+# Where Debian's Python looks for packages, of any version of Python 3.
+install(DIRECTORY python/sublet DESTINATION lib/python3/dist-packages COMPONENT python
+        FILES_MATCHING PATTERN "*.py" PATTERN "*_test.py" EXCLUDE PATTERN "testing.py" EXCLUDE
+        PATTERN "__pycache__" EXCLUDE)
+
 function(sublet_install_docs component package)
   list(TRANSFORM ARGN PREPEND ${CMAKE_SOURCE_DIR}/docs/)
   install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package} COMPONENT ${component})
@@ -50,12 +55,14 @@ sublet_install_docs(client sublet-client guide-owner.md client.md load-monitor.m
                     rules.md shepherd.md)
 sublet_install_docs(command sublet guide-user.md command.md batch-files.md errors.md json.md)
 sublet_install_docs(checkpoint libsublet-checkpoint-dev checkpoint-api.md checkpoint-format.md)
+sublet_install_docs(python python3-sublet checkpoint-api.md checkpoint-format.md)
 # Licence and changes, which Debian wants in every package.
 execute_process(COMMAND gzip -9nc ${CMAKE_SOURCE_DIR}/packaging/changelog
                 OUTPUT_FILE ${CMAKE_BINARY_DIR}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS packaging/changelog)
 foreach(package server:sublet-server client:sublet-client command:sublet
-                checkpoint:libsublet-checkpoint-dev checkpoint_library:libsublet-checkpoint0)
+                checkpoint:libsublet-checkpoint-dev checkpoint_library:libsublet-checkpoint0
+                python:python3-sublet)
   string(REPLACE ":" ";" names ${package})
   list(GET names 0 component)
   list(GET names 1 name)

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 BUILD = ""
 FOLDER = ""
 PACKAGES = {"sublet-server", "sublet-client", "sublet", "libsublet-checkpoint-dev",
-            "libsublet-checkpoint0"}
+            "libsublet-checkpoint0", "python3-sublet"}
 
 
 def output(*args, **options):
@@ -86,7 +86,8 @@ class Packages(unittest.TestCase):
         for package in PACKAGES:
             fields = self.fields(package)
             self.assertEqual((fields["Package"], fields["Version"], fields["Architecture"]),
-                             (package, version, architecture))
+                             (package, version,
+                              "all" if package == "python3-sublet" else architecture))
             summary, rest = fields["Description"].split("\n", 1)
             self.assertLess(len(summary), 80)
             self.assertIn("\n .\n", "\n" + rest)
@@ -135,6 +136,9 @@ class Packages(unittest.TestCase):
                               "/usr/include/sublet/sublet_checkpoint.f90",
                               "/usr/include/sublet/sublet_status.h"},
                              set(self.contents("libsublet-checkpoint-dev")))
+        modules = [os.path.basename(f) for f in self.contents("python3-sublet") if f.endswith(".py")]
+        self.assertIn("checkpoint.py", modules)
+        self.assertEqual([f for f in modules if "test" in f], [])
 
     def test_licence_and_changes(self):
         with open(os.path.join(ROOT, "packaging", "changelog")) as f:
@@ -176,6 +180,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.fields("libsublet-checkpoint-dev")["Depends"],
                          "libc6-dev, libsublet-checkpoint0")
         self.assertRegex(self.fields("libsublet-checkpoint0")["Depends"], r"^libc6 [^,]*$")
+        self.assertEqual(self.fields("python3-sublet")["Depends"], "python3 (>= 3.9)")
 
     def test_settings_are_the_administrators(self):
         for package in PACKAGES:
@@ -253,6 +258,21 @@ class Packages(unittest.TestCase):
         write_counts(program + ".c")
         subprocess.run(["cc", "-Wall", "-Werror", program + ".c", "-o", program] + flags, check=True)
         subprocess.run([program], check=True, env={})
+
+    def test_a_program_uses_the_python_package(self):
+        """And dpkg's scripts for it do nothing without Debian's tools."""
+        tree = self.unpacked("python3-sublet")
+        listing = ("from sublet import checkpoint\n"
+                   "with checkpoint.open('counts', 1, path='counts') as c:\n"
+                   "    for step in c.range('step', 10):\n"
+                   "        c.save()\n"
+                   "    print(step, c.generation)\n")
+        self.assertEqual(output(sys.executable, "-B", "-c", listing, cwd=FOLDER,
+                                env={"PYTHONPATH": tree + "/usr/lib/python3/dist-packages"}),
+                         "9 10\n")
+        for script, words in (("postinst", ["configure"]), ("prerm", ["remove"])):
+            subprocess.run([self.script("python3-sublet", script)] + words, check=True,
+                           env={"PATH": "/nowhere"})
 
 
 def write_counts(path):
@@ -487,6 +507,9 @@ class Life(unittest.TestCase):
                 harness.kill(child, signal.SIGTERM)
             daemon.wait(harness.PATIENCE)
 
+    def compiled(self):
+        return glob.glob(self.machine.path("/usr/lib/python3/dist-packages/sublet/__pycache__/*"))
+
     def test_install_upgrade_remove_purge(self):
         machine = self.machine
         self.dpkg("--install", None)
@@ -497,6 +520,8 @@ class Life(unittest.TestCase):
         machine.write("/etc/sublet/loadmon.toml", self.AWAY)
         self.pool()
         self.assertIn("it ran\n", machine.run("sublet", "submit", "--wait", "--", "echo", "it ran"))
+        self.assertNotEqual(self.compiled(), [])
+        machine.run("/usr/bin/python3", "-c", "from sublet import checkpoint")
         self.stop_pool()
 
         # An upgrade keeps settings, the choice of services, and jobs; dpkg asks nothing.
@@ -512,6 +537,7 @@ class Life(unittest.TestCase):
 
         # A removal keeps them, too.
         machine.run("dpkg", "--remove", *PACKAGES)
+        self.assertEqual(self.compiled(), [])
         self.assertEqual(machine.exist("/usr/sbin/sublet-server", "/usr/sbin/sublet-client",
                                        "/usr/bin/sublet"), [])
         self.assertEqual(machine.exist(*self.SETTINGS + self.STATES), self.SETTINGS + self.STATES)
