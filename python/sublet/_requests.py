@@ -43,6 +43,13 @@ class Signals:
         self.save = False
         return True
 
+    @staticmethod
+    def ignore():
+        """The process leaves. Until its very end, when Python has taken its handlers away, another
+        request must not kill it."""
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+
     def give_back(self):
         """Restores SIGTERM; ignores SIGUSR1, whose default action would kill the program."""
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)

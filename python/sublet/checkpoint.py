@@ -337,6 +337,7 @@ class Checkpoint:
 
     def _leave(self):
         self._leaving = self._wanted = True
+        self._signals.ignore()
         self._page["left"] = 1
         sys.exit(EXIT_LEFT)
 
@@ -436,8 +437,9 @@ class Checkpoint:
         global _opened
         if self._signals is None:
             return
-        self._page["aware"] = 0
-        self._signals.give_back()
+        if not self._leaving:
+            self._page["aware"] = 0
+            self._signals.give_back()
         self._timer.stop()
         self._signals = None
         _opened = None

@@ -114,6 +114,21 @@ class SignalsTest(Case):
         self.assertEqual((self.page["generation"], self.page["left"]), (1, 1))
         self.assertEqual(self.page["wants_seen"], 2)
 
+    def test_requests_while_it_leaves_count_as_one(self):
+        def body():
+            try:
+                count_for_ever()
+            finally:
+                for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGTERM):
+                    os.kill(os.getpid(), number)
+        pid = fork(body)
+        self.working(pid)
+        os.kill(pid, signal.SIGTERM)
+        self.assertEqual(exit_of(pid), checkpoint.EXIT_LEFT)
+        page = self.page
+        self.assertEqual((page["aware"], page["left"], page["generation"], page["leave_seen"]),
+                         (1, 1, 1, 1))
+
     def test_leaves_even_when_the_save_fails(self):
         def body():
             resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
