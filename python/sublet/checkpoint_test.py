@@ -150,10 +150,23 @@ class KindsTest(Case):
             for j in inner:
                 yield "inner %d of %d" % (j, i)
         for i in last:
-            if i == 2:
-                break
             yield "last %d" % i
+            if i == 1:
+                break
         yield "after the break"
+
+    def test_a_range_within_another_starts_anew(self):
+        """Also for a run that resumes at the head of the outer one's pass."""
+        c = self.last
+        outer, inner = c.range("outer", 3), c.range("inner", 2)
+        for i in outer:
+            if i == 1:
+                c.save()
+                break
+            self.assertEqual(list(inner), [0, 1])
+        c = self.again()
+        outer, inner = c.range("outer", 3), c.range("inner", 2)
+        self.assertEqual([(i, j) for i in outer for j in inner], [(1, 0), (1, 1), (2, 0), (2, 1)])
 
     def test_a_range_that_ends_earlier(self):
         for _ in (passes := self.last.range("r", 5)):
