@@ -161,7 +161,7 @@ int Shepherd::finish() {
   output_.finish();
   if (order_.own_file_count > 0) {
     if (rounds_ == 0) whole_.all_are();
-    whole_.write(folder_);  // without it none is
+    whole_.write(folder_);  // without it none is whole
   }
   // The child's end may have been noticed before its failure report was read.
   launch_.read_failure(&failure_);

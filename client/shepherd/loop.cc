@@ -288,6 +288,7 @@ void Shepherd::reap() {
     main_status_ = status;
   }
   int64_t now = boot_now();
+  if (nobody_left && rounds_ == 0) whole_.all_are();
   const uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
   if (main_just_gone && launch_.init() > 0) {
     launch_.dismiss_init(true);

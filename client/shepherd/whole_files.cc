@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@ namespace {
 // The stack is locked memory, of which an ordinary user has little.
 constexpr int kDeepest = 8;
 constexpr size_t kEntriesBytes = 1024;
+constexpr size_t kMostNumbers = 64;    // octets of what precedes a name
 constexpr unsigned kLooksInARow = 16;  // between two looks at the clock
 
 // As the kernel's linux_dirent64, which has no header of its own.
@@ -68,16 +70,19 @@ bool WholeFiles::is_late() {
 
 void WholeFiles::look_at(int folder, const char* entry, const Name& name) {
   const size_t length = strlen(entry);
-  const size_t needed = name.length + length + 1;
-  if (needed > sizeof name.text || needed > size_ - used_) return;
+  const size_t needed = kMostNumbers + name.length + length + 1;
+  if (name.length + length >= sizeof name.text || needed > size_ - used_) return;
   const Opened file(
       openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat info;
   if (file.fd() < 0 || fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) return;
   if (!is_whole(file.fd())) return;
+  used_ += static_cast<size_t>(
+      snprintf(names_ + used_, kMostNumbers, "%lld %lld %ld ", static_cast<long long>(info.st_size),
+               static_cast<long long>(info.st_ctim.tv_sec), info.st_ctim.tv_nsec));
   memcpy(names_ + used_, name.text, name.length);
   memcpy(names_ + used_ + name.length, entry, length + 1);
-  used_ += needed;
+  used_ += name.length + length + 1;
 }
 
 // `pattern`: what follows the component that `entry` is taken for: "", or from the slash on.

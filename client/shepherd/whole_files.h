@@ -22,8 +22,10 @@ class WholeFiles {
   void look(int folder, const sublet_order& order, int64_t until);
   // Nobody is left who could write, and nobody was killed.
   void all_are() { all_ = true; }
-  // Writes SUBLET_WHOLE_FILE: "all", or the names, each with its folders below the working folder
-  // and ended by a NUL.
+  // Writes SUBLET_WHOLE_FILE: "all"; or for each file, ended by a NUL, its size, the seconds and
+  // nanoseconds of its last change (ctime), and its name with its folders below the working folder.
+  // A process may be frozen a moment after it was told to: who changed the file meanwhile has
+  // changed these.
   bool write(int folder) const;
 
  private:

@@ -60,8 +60,19 @@ class WholeFilesTest : public CppUnit::TestFixture {
   std::set<std::string> written() {
     const std::string bytes = system_files().read_file(folder_ / SUBLET_WHOLE_FILE, 1 << 20);
     std::set<std::string> names;
-    for (size_t i = 0; i < bytes.size(); i = bytes.find('\0', i) + 1)
-      names.insert(bytes.c_str() + i);
+    for (size_t i = 0; i < bytes.size(); i = bytes.find('\0', i) + 1) {
+      long long size = 0, seconds = 0;
+      long nanoseconds = 0;
+      int read = 0;
+      CPPUNIT_ASSERT_EQUAL(
+          3, sscanf(bytes.c_str() + i, "%lld %lld %ld %n", &size, &seconds, &nanoseconds, &read));
+      const std::string name = bytes.c_str() + i + read;
+      struct stat info;
+      CPPUNIT_ASSERT_EQUAL(0, stat((folder_ / ("work/" + name)).c_str(), &info));
+      CPPUNIT_ASSERT(size == info.st_size && seconds == info.st_ctim.tv_sec &&
+                     nanoseconds == info.st_ctim.tv_nsec);
+      names.insert(name);
+    }
     return names;
   }
   using Names = std::set<std::string>;
@@ -109,7 +120,7 @@ class WholeFilesTest : public CppUnit::TestFixture {
     for (int i = 0; i < 200; ++i) std::ofstream(folder_ / "work/out/n" + std::to_string(i)) << i;
     CPPUNIT_ASSERT_EQUAL(size_t{202}, look({"out/"}).size());
     CPPUNIT_ASSERT(look({"out/"}, 1).size() < 50);  // an instant long ago
-    CPPUNIT_ASSERT_EQUAL(size_t{1}, look({"state-1", "state-2"}, 0, 10).size());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, look({"state-1", "state-2"}, 0, 100).size());
   }
 
   void all_of_them() {

@@ -76,13 +76,17 @@ class Whole {
     all_ = names == "all";
     for (size_t at = 0; at < names.size();) {
       const size_t end = std::min(names.find('\0', at), names.size());
-      names_.insert(names.substr(at, end - at));
+      entries_.insert(names.substr(at, end - at));
       at = end + 1;
     }
   }
 
   bool has(const std::string& name, const Seen& file) const {
-    if (!runs_) return all_ || names_.contains(name);
+    // As the shepherd saw it: a process may have been frozen a moment later.
+    const std::string entry = std::to_string(file.info.st_size) + " " +
+                              std::to_string(file.info.st_ctim.tv_sec) + " " +
+                              std::to_string(file.info.st_ctim.tv_nsec) + " " + name;
+    if (!runs_) return all_ || entries_.contains(entry);
     timespec now = {};
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t changed = std::max(ns_of(file.info.st_mtim), ns_of(file.info.st_ctim));
@@ -93,7 +97,7 @@ class Whole {
  private:
   const bool runs_;
   bool all_ = false;
-  std::set<std::string> names_;
+  std::set<std::string> entries_;
 };
 
 std::set<std::string> find_all(const AttemptWork& work, const Turn& turn) {

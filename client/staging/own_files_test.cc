@@ -61,9 +61,19 @@ class OwnFilesTest : public CppUnit::TestFixture {
   static bool has(const AttemptWork& work, const std::string& name) {
     return system_files().exists(work.folder + "/work/" + name);
   }
-  // As the shepherd wrote it.
-  static void whole(const AttemptWork& work, const std::string& names) {
-    system_files().write_atomic(work.folder + "/" SUBLET_WHOLE_FILE, names);
+  // As the shepherd writes it.
+  static void all_are_whole(const AttemptWork& work) {
+    system_files().write_atomic(work.folder + "/" SUBLET_WHOLE_FILE, "all");
+  }
+  static void whole(const AttemptWork& work, const std::vector<std::string>& names) {
+    std::string entries;
+    for (const std::string& name : names) {
+      struct stat info;
+      CPPUNIT_ASSERT_EQUAL(0, stat((work.folder + "/work/" + name).c_str(), &info));
+      entries += std::to_string(info.st_size) + " " + std::to_string(info.st_ctim.tv_sec) + " " +
+                 std::to_string(info.st_ctim.tv_nsec) + " " + name + '\0';
+    }
+    system_files().write_atomic(work.folder + "/" SUBLET_WHOLE_FILE, entries);
   }
   static std::shared_ptr<Pack> pack(const AttemptWork& work, bool runs = false) {
     return pack_own_files(work, runs, kLargest, [] {}).pack;
@@ -84,7 +94,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     write(*w, "out/deep/x", "two");
     write(*w, "scratch", "not named");
     CPPUNIT_ASSERT_EQUAL(0, chmod((w->folder + "/work/state-1").c_str(), 0750));
-    whole(*w, "all");
+    all_are_whole(*w);
     const auto made = pack(*w);
     CPPUNIT_ASSERT(made != nullptr);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, made->generation);
@@ -105,12 +115,16 @@ class OwnFilesTest : public CppUnit::TestFixture {
     write(*w, "a", "1");
     write(*w, "b", "2");
     CPPUNIT_ASSERT(pack(*w) == nullptr);  // the shepherd was killed
-    whole(*w, std::string("b\0", 2));
+    whole(*w, {"b"});
     const PackedNow now = pack_own_files(*w, false, kLargest, [] {});
     CPPUNIT_ASSERT(now.pack != nullptr && now.pack->files.size() == 1);
     CPPUNIT_ASSERT_EQUAL(std::string("b"), now.pack->files[0].name);
     CPPUNIT_ASSERT_EQUAL(std::string("'a' was being written, and not taken."), now.left_out);
-    whole(*w, "");
+    whole(*w, {});
+    CPPUNIT_ASSERT(pack(*w) == nullptr);
+    // A process was frozen only after the shepherd had looked.
+    whole(*w, {"b"});
+    write(*w, "b", "22");
     CPPUNIT_ASSERT(pack(*w) == nullptr);
   }
 
@@ -118,18 +132,18 @@ class OwnFilesTest : public CppUnit::TestFixture {
     auto w = work_with({"a", "b"});
     write(*w, "a", "old");
     write(*w, "b", "old");
-    whole(*w, "all");
+    all_are_whole(*w);
     auto then = next(*pack(*w));
     write(*then, "a", "torn", 2000);
     write(*then, "b", "new", 2000);
-    whole(*then, std::string("b\0", 2));
+    whole(*then, {"b"});
     auto last = next(*pack(*then));
     CPPUNIT_ASSERT_EQUAL(uint64_t{2}, last->held_generation);
     CPPUNIT_ASSERT_EQUAL(std::string("old"), read(*last, "a"));
     CPPUNIT_ASSERT_EQUAL(std::string("new"), read(*last, "b"));
     // What the program has removed is not kept.
     CPPUNIT_ASSERT_EQUAL(0, unlink((last->folder + "/work/a").c_str()));
-    whole(*last, "all");
+    all_are_whole(*last);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, pack(*last)->files.size());
   }
 
@@ -137,19 +151,19 @@ class OwnFilesTest : public CppUnit::TestFixture {
     auto w = work_with({"a", "b"});
     write(*w, "a", "torn");
     write(*w, "b", "new");
-    whole(*w, std::string("b\0", 2));
+    whole(*w, {"b"});
     w->held_generation = 4;  // of which a restarted client has nothing
     CPPUNIT_ASSERT(pack(*w) == nullptr);
-    whole(*w, "all");
+    all_are_whole(*w);
     CPPUNIT_ASSERT_EQUAL(uint64_t{5}, pack(*w)->generation);
   }
 
   void the_same_contents_are_nothing_new() {
     auto w = work_with({"a"});
     write(*w, "a", "same");
-    whole(*w, "all");
+    all_are_whole(*w);
     auto then = next(*pack(*w));
-    whole(*then, "all");
+    all_are_whole(*then);
     CPPUNIT_ASSERT(pack(*then) == nullptr);
     write(*then, "a", "same", 3000);
     CPPUNIT_ASSERT(pack(*then) == nullptr);
@@ -191,7 +205,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, symlink("folder", (w->folder + "/work/way").c_str()));
     write(*w, "folder/x", "x");
     write(*w, "good", "1");
-    whole(*w, "all");
+    all_are_whole(*w);
     const auto made = pack(*w);
     CPPUNIT_ASSERT(made != nullptr && made->files.size() == 1);
     CPPUNIT_ASSERT_EQUAL(std::string("good"), made->files[0].name);
@@ -202,14 +216,14 @@ class OwnFilesTest : public CppUnit::TestFixture {
     write(*w, "a", std::string(1000, 'x'));
     write(*w, "b", "");
     CPPUNIT_ASSERT_EQUAL(0, truncate((w->folder + "/work/b").c_str(), off_t{1} << 40));
-    whole(*w, "all");
+    all_are_whole(*w);
     CPPUNIT_ASSERT_THROW(pack(*w), std::runtime_error);
   }
 
   void a_damaged_pack_is_refused() {
     auto w = work_with({"a"});
     write(*w, "a", "1");
-    whole(*w, "all");
+    all_are_whole(*w);
     const auto made = pack(*w);
     std::string bytes = read_content(made->file.get(), 0, made->size);
     bytes.back() ^= 1;
@@ -228,7 +242,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     auto w = work_with({"a", "b"});
     write(*w, "a", "state");
     write(*w, "b", "torn");
-    whole(*w, std::string("a\0", 2));
+    whole(*w, {"a"});
     AttemptExit exit;
     exit.facts.job = 7;
     exit.facts.attempt = 1;
