@@ -18,7 +18,13 @@ constexpr uint32_t kSaved[] = {75, 85};
 
 std::string wrong_with_files(const std::vector<std::string>& files) {
   std::set<std::string> names;
+  size_t octets = 0;
   for (const std::string& file : files) {
+    octets += file.size() + 1;
+    // They are one variable in the job's environment.
+    if (octets > kCheckpointNameOctets) return "names of checkpoint files of more than 64 KiB";
+    if (file.find('\n') != std::string::npos)
+      return "the checkpoint file `" + file + "` has a newline in its name";
     if (!names.insert(file).second) return "the checkpoint file `" + file + "` is named twice";
     try {
       const OutputName name(file);

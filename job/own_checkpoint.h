@@ -25,8 +25,9 @@ struct OwnCheckpoint {
   bool operator==(const OwnCheckpoint&) const = default;
 };
 
-inline constexpr size_t kCheckpointFiles = 64;  // names and patterns
-inline constexpr size_t kCheckpointCodes = 16;  // exit codes
+inline constexpr size_t kCheckpointFiles = 64;              // names and patterns
+inline constexpr size_t kCheckpointNameOctets = 64 * 1024;  // together
+inline constexpr size_t kCheckpointCodes = 16;              // exit codes
 inline constexpr int64_t kLeastEveryMs = 1'000;
 inline constexpr int64_t kMostEveryMs = int64_t{30} * 24 * 3600 * 1000;
 

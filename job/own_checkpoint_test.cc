@@ -38,7 +38,15 @@ class OwnCheckpointTest : public CppUnit::TestFixture {
     for (const char* name : {"", "/etc/passwd", "../x", "a/../b", "stdout", "[a"})
       CPPUNIT_ASSERT_MESSAGE(name, is_wrong(files({name})));
     CPPUNIT_ASSERT(is_wrong(files({"a", "a"})));
-    CPPUNIT_ASSERT(is_wrong(files(std::vector<std::string>(65, "a"))));
+    std::vector<std::string> many;
+    for (int i = 0; i < 64; ++i) many.push_back("a" + std::to_string(i));
+    CPPUNIT_ASSERT(!is_wrong(files(many)));
+    many.push_back("b");
+    CPPUNIT_ASSERT(is_wrong(files(many)));
+    CPPUNIT_ASSERT(is_wrong(files({"two\nlines"})));
+    for (auto& name : many) name += std::string(2000, 'x');
+    many.pop_back();
+    CPPUNIT_ASSERT(is_wrong(files(many)));
     CPPUNIT_ASSERT(is_wrong({.every_ms = 1000}));
     CPPUNIT_ASSERT(is_wrong({.exit_codes = {85}}));
     CPPUNIT_ASSERT(is_wrong({.files = {"a"}, .every_ms = 999}));

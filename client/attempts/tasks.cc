@@ -305,6 +305,8 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
 // room.
 void AttemptTasks::make_room(const WorkPtr& work) {
   const Shortage::Of of = work->shortage().of;
+  // Its checkpoint is still there alone.
+  if (work->assignment->job.own_checkpoint.is_set() && !work->files_packed) return;
   const bool outputs_needed = of == Shortage::Of::kDiskBound;
   if (!outputs_needed && (of != Shortage::Of::kDisk || !is_eviction(work->end.end))) return;
   // The working folder last: while it is there, the watch of the disk waits for the room.

@@ -8,12 +8,15 @@ namespace {
 // Beyond that it is quicker to sync the whole file system.
 constexpr size_t kSyncedOneByOne = 1000;
 
-// Of an attempt that was asked to leave only the checkpoint is needed, and its owner the disk.
+// Of an attempt that was asked to leave only the checkpoint is needed, and its owner the disk; its
+// checkpoint may be files in its working folder.
 void sync_end(Files& files, const AttemptWork& work) {
   files.sync_tree(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, kSyncedOneByOne);
-  if (work.leave_reason == SUBLET_LEAVE_NONE)
+  const bool saves_files = work.assignment->job.own_checkpoint.is_set();
+  if (work.leave_reason == SUBLET_LEAVE_NONE || saves_files)
     files.sync_tree(work.folder + "/" SUBLET_WORK_FOLDER, kSyncedOneByOne);
-  for (const char* name : {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE, SUBLET_EXIT_FILE}) {
+  for (const char* name :
+       {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE, SUBLET_WHOLE_FILE, SUBLET_EXIT_FILE}) {
     const std::string path = work.folder + "/" + name;
     if (files.exists(path)) files.sync_file(path);
   }

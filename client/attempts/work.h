@@ -87,10 +87,13 @@ struct AttemptWork {
   bool moves_here = false;  // a process that should move its files has failed
   KnownDigests known_digests;
   // Of a job that saves files of its own (staging/own_files.h): the newest generation that the
-  // server has, and one on its way to it.
+  // server has, while it runs; and of what was left at its end, whether that is packed, the pack
+  // until the server has it, and what it lacks.
   std::shared_ptr<Pack> packed;
+  bool files_packed = false;
   std::shared_ptr<Pack> unsent;
-  std::string left_out;  // what `unsent`, or the last one, lacks
+  std::string left_out;
+  int64_t files_changed_us = 0;  // Pack::changed_us of the last one sent
 };
 
 // Its end has to wait for the server: syncs what the end names, the exit record and the

@@ -160,7 +160,7 @@ int Shepherd::conclude(const sublet_exit& end) {
 int Shepherd::finish() {
   output_.finish();
   if (order_.own_file_count > 0) {
-    if (rounds_ == 0) whole_.all_are();
+    if (!looked_at_files_) whole_.all_are();
     whole_.write(folder_);  // without it none is whole
   }
   // The child's end may have been noticed before its failure report was read.

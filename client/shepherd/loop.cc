@@ -73,6 +73,13 @@ sublet_frame Shepherd::status_frame() {
   return frame;
 }
 
+// Once: what the job does afterwards, the client sees by the times of the files.
+void Shepherd::look_at_files() {
+  if (order_.own_file_count == 0 || looked_at_files_) return;
+  looked_at_files_ = true;
+  whole_.look(folder_, order_, boot_now() + kLookNs);
+}
+
 // Whether a process other than the main program handles SIGTERM was found out before: a job
 // may have hundreds. The main program and the page are one short read each. A handler that
 // was installed since is missed: the job is killed at once and loses what it has not saved.
@@ -124,7 +131,16 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & kActTerminate && !ask_to_leave()) {
     // What was found has changed since.
     if (machine_.leaving_for_owner()) return act(machine_.assessed(TermAnswer::kNone, now), now);
+    // It dies of the signal, perhaps while it writes.
+    if (order_.own_file_count > 0) {
+      processes_.freeze();
+      look_at_files();
+    }
     if (!main_gone_) ::kill(-launch_.pid(), leave_signal());
+    if (order_.own_file_count > 0) {
+      processes_.thaw();
+      launch_.continue_init();
+    }
   }
   if (actions & kActDemote) weight_.demote(processes_);
   if (actions & kActThaw) {
@@ -147,7 +163,7 @@ void Shepherd::act(uint32_t actions, int64_t now) {
   if (actions & (kActSave | kActLift | kActTerminate | kActKill)) bounds_.open_up();
   if (actions & kActKill) {
     if (room_is_empty_) slot_.room().spoil();
-    if (rounds_ == 0 && order_.own_file_count > 0) whole_.look(folder_, order_, now + kLookNs);
+    look_at_files();
     processes_.kill();
     // A child still waiting for go() may have no cgroup or session of its own yet.
     if (!main_gone_) ::kill(launch_.pid(), SIGKILL);
@@ -286,9 +302,16 @@ void Shepherd::reap() {
     if (pid != launch_.pid()) continue;
     main_gone_ = main_just_gone = true;
     main_status_ = status;
+    // Perhaps while it wrote: unless it was looked at before, none is whole. But a handler may end
+    // its program by the signal that it handles.
+    if (WIFSIGNALED(status) && !(term_handled_ && WTERMSIG(status) == leave_signal()))
+      looked_at_files_ = true;
   }
   int64_t now = boot_now();
-  if (nobody_left && rounds_ == 0) whole_.all_are();
+  if (nobody_left && !looked_at_files_) {
+    looked_at_files_ = true;
+    whole_.all_are();
+  }
   const uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
   if (main_just_gone && launch_.init() > 0) {
     launch_.dismiss_init(true);

@@ -75,6 +75,7 @@ class Shepherd {
   void note_leave(int64_t now);
   protocol::TermAnswer term_answer();
   bool ask_to_leave();
+  void look_at_files();
   int leave_signal() const;
   bool killed_by_others() const;
   uint32_t requests_seen() const;
@@ -134,8 +135,9 @@ class Shepherd {
   int64_t limit_ = SUBLET_LIMIT_NONE;
   int64_t next_refresh_ns_ = 0;
   bool lift_refused_ = false;  // for now
-  bool rations_ = false;       // what it uses of its ration is being counted
-  int64_t next_look_ns_ = 0;   // for handlers
+  bool looked_at_files_ = false;
+  bool rations_ = false;      // what it uses of its ration is being counted
+  int64_t next_look_ns_ = 0;  // for handlers
   int64_t look_interval_ns_ = 0;
   int64_t next_room_ns_ = INT64_MAX;  // while it grows fast; see Bounds::give_room()
   bool awaits_growth_ = false;        // wants to be told when its room is used up

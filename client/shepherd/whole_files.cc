@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,8 +17,7 @@ namespace {
 // The stack is locked memory, of which an ordinary user has little.
 constexpr int kDeepest = 8;
 constexpr size_t kEntriesBytes = 1024;
-constexpr size_t kMostNumbers = 64;    // octets of what precedes a name
-constexpr unsigned kLooksInARow = 16;  // between two looks at the clock
+constexpr size_t kMostNumbers = 64;  // octets of what precedes a name
 
 // As the kernel's linux_dirent64, which has no header of its own.
 struct Entry {
@@ -54,6 +54,23 @@ bool is_whole(int file) {
   return true;
 }
 
+bool is_ascii(const char* text, size_t length) {
+  for (size_t i = 0; i < length; ++i)
+    if (static_cast<unsigned char>(text[i]) >= 0x80) return false;
+  return true;
+}
+
+// Whether a name may match a component of a pattern. Characters beyond ASCII are several bytes,
+// which fnmatch() without a locale takes for as many characters: then it may.
+bool may_match(const char* pattern, size_t length, const char* name) {
+  char component[NAME_MAX + 1];
+  if (length == 0 || length > NAME_MAX) return true;
+  if (!is_ascii(pattern, length) || !is_ascii(name, strlen(name))) return true;
+  memcpy(component, pattern, length);
+  component[length] = '\0';
+  return fnmatch(component, name, FNM_PERIOD) == 0;
+}
+
 }  // namespace
 
 // The path of the folder being looked at, below the working folder, with a slash at its end.
@@ -63,15 +80,20 @@ struct WholeFiles::Name {
   int depth;
 };
 
+// Before each file: opening one may take as long as the disk does.
 bool WholeFiles::is_late() {
-  if (++looked_at_ % kLooksInARow == 0 && boot_now() >= until_) late_ = true;
-  return late_;
+  if (boot_now() >= until_) incomplete_ = true;
+  return incomplete_;
 }
 
 void WholeFiles::look_at(int folder, const char* entry, const Name& name) {
   const size_t length = strlen(entry);
   const size_t needed = kMostNumbers + name.length + length + 1;
-  if (name.length + length >= sizeof name.text || needed > size_ - used_) return;
+  if (is_late()) return;
+  if (name.length + length >= sizeof name.text || needed > size_ - used_) {
+    incomplete_ = true;
+    return;
+  }
   const Opened file(
       openat(folder, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat info;
@@ -89,11 +111,14 @@ void WholeFiles::look_at(int folder, const char* entry, const Name& name) {
 void WholeFiles::find(int folder, const char* pattern, const char* entry, size_t length,
                       Name& name) {
   char component[NAME_MAX + 1];
-  if (length > NAME_MAX) return;
+  if (length > NAME_MAX || is_late()) return;
   memcpy(component, entry, length);
   component[length] = '\0';
   if (*pattern == '\0') return look_at(folder, component, name);
-  if (name.depth == kDeepest || name.length + length + 1 >= sizeof name.text) return;
+  if (name.depth == kDeepest || name.length + length + 1 >= sizeof name.text) {
+    incomplete_ = true;
+    return;
+  }
   const Opened inner(open_folder(folder, component));
   if (inner.fd() < 0) return;
   const size_t before = name.length;
@@ -106,8 +131,8 @@ void WholeFiles::find(int folder, const char* pattern, const char* entry, size_t
   name.length = before;
 }
 
-// Names that are no patterns are opened. For patterns all entries are looked at: which of them
-// match, the client knows. `pattern` "": all that is in the folder.
+// Names that are no patterns are opened. For patterns entries are looked at that may match: the
+// client knows better. `pattern` "": all that is in the folder.
 void WholeFiles::visit(int folder, const char* pattern, Name& name) {
   const char* const end = strchrnul(pattern, '/');
   const auto length = static_cast<size_t>(end - pattern);
@@ -122,6 +147,7 @@ void WholeFiles::visit(int folder, const char* pattern, Name& name) {
       at += entry->length;
       if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0) continue;
       if (is_late()) return;
+      if (!may_match(pattern, length, entry->name)) continue;
       // Below a folder that is named whole, a folder is one, too.
       const bool below = length == 0 && entry->type == DT_DIR;
       find(folder, below ? "/" : end, entry->name, strlen(entry->name), name);
@@ -132,7 +158,7 @@ void WholeFiles::visit(int folder, const char* pattern, Name& name) {
 void WholeFiles::look(int folder, const sublet_order& order, int64_t until) {
   used_ = 0;
   until_ = until;
-  late_ = false;
+  incomplete_ = false;
   const Opened work(open_folder(folder, order.work));
   if (work.fd() < 0) return;
   Name name;
@@ -144,10 +170,11 @@ void WholeFiles::look(int folder, const sublet_order& order, int64_t until) {
   }
 }
 
-bool WholeFiles::write(int folder) const {
+bool WholeFiles::write(int folder) {
   constexpr char kAll[] = "all";
-  return all_ ? write_atomically(folder, SUBLET_WHOLE_FILE, kAll, sizeof kAll - 1)
-              : write_atomically(folder, SUBLET_WHOLE_FILE, names_, used_);
+  if (all_) return write_atomically(folder, SUBLET_WHOLE_FILE, kAll, sizeof kAll - 1);
+  if (incomplete_ && used_ < size_) names_[used_++] = '\0';
+  return write_atomically(folder, SUBLET_WHOLE_FILE, names_, used_);
 }
 
 }  // namespace sublet::shepherd

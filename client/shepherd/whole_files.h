@@ -26,7 +26,8 @@ class WholeFiles {
   // nanoseconds of its last change (ctime), and its name with its folders below the working folder.
   // A process may be frozen a moment after it was told to: who changed the file meanwhile has
   // changed these.
-  bool write(int folder) const;
+  // An entry without a name at the end: it did not get to all.
+  bool write(int folder);
 
  private:
   struct Name;
@@ -40,8 +41,7 @@ class WholeFiles {
   size_t used_ = 0;
   bool all_ = false;
   int64_t until_ = 0;
-  bool late_ = false;
-  unsigned looked_at_ = 0;
+  bool incomplete_ = false;
 };
 
 }  // namespace sublet::shepherd

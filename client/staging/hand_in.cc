@@ -132,49 +132,68 @@ class Turns {
   std::optional<PacedWork> turn_;
 };
 
-// Whether the program saves its state in files, and not by the checkpoint API.
+// Whether the program saves its state in files, and neither it nor an attempt before it has done so
+// by the checkpoint API.
 bool saves_files(const AttemptWork& work) {
-  return work.assignment->job.own_checkpoint.is_set() && work.reported_generation == 0;
+  const bool aware = work.reported_generation != 0 || (work.exit && work.exit->facts.aware != 0);
+  return work.assignment->job.own_checkpoint.is_set() && !aware &&
+         !system_files().exists(work.folder + "/" SUBLET_CHECKPOINT_FOLDER "/checkpoint");
+}
+
+PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool runs) {
+  AttemptWork& work = to.work;
+  // This client has begun anew meanwhile, and does not know what it has sent before.
+  if (!work.packed) work.held_generation = to.server.stat(place).generation;
+  Turns turns(to.pace, work.stop);
+  return pack_own_files(work, runs, largest, [&] { turns.begin(); });
 }
 
 // Uploads the files in which the program saves its state, if they are newer than the server's.
 void send_own_files(Uploader& to, uint64_t largest, bool runs) {
   AttemptWork& work = to.work;
   FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
-  // This client has begun anew meanwhile, and does not know what it has sent before.
-  if (!work.packed) work.held_generation = to.server.stat(place).generation;
-  if (runs) work.unsent.reset();
-  if (!work.unsent) {
-    Turns turns(to.pace, work.stop);
-    PackedNow now = pack_own_files(work, runs, largest, [&] { turns.begin(); });
-    work.unsent = std::move(now.pack);
+  std::shared_ptr<Pack> pack = work.unsent;
+  if (runs) {
+    pack = pack_now(to, place, largest, true).pack;
+  } else if (!work.files_packed) {
+    PackedNow now = pack_now(to, place, largest, false);
+    pack = work.unsent = std::move(now.pack);
     work.left_out = std::move(now.left_out);
+    work.files_packed = true;
   }
-  if (!work.unsent) return;
-  place.generation = work.unsent->generation;
-  to.upload(place, work.unsent->file.get(), work.unsent->size);
-  work.packed = std::move(work.unsent);
+  if (!pack) return;
+  place.generation = pack->generation;
+  to.upload(place, pack->file.get(), pack->size);
   work.held_generation = work.handed_in_generation = place.generation;
-  work.handed_in_bytes = work.packed->size;
+  work.handed_in_bytes = pack->size;
+  work.files_changed_us = pack->changed_us;
   log(Severity::info) << work.label() << ": checkpoint " << place.generation << " of "
-                      << work.packed->files.size() << " files uploaded, "
-                      << format_bytes(work.packed->size);
+                      << pack->files.size() << " files uploaded, " << format_bytes(pack->size);
+  work.unsent = nullptr;
+  work.packed = runs ? std::move(pack) : nullptr;  // it takes room on the disk
 }
 
 // Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.
 void try_checkpoint(Uploader& to, const JobSettings& settings, bool runs) {
   AttemptWork& work = to.work;
+  const bool files = saves_files(work);
+  const auto fail = [&](const char* what) {
+    log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << what;
+    if (files && !runs)
+      work.left_out = "Its checkpoint files were not kept: " + std::string(what) + ".";
+    work.files_packed = work.files_packed || !runs;
+  };
   to.mover.move_checkpoint(true);
   try {
-    if (saves_files(work))
+    if (files)
       send_own_files(to, settings.checkpoint_largest, runs);
     else
       send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {
     if (error.passing()) throw;
-    log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << error.what();
+    fail(error.what());
   } catch (const std::runtime_error& error) {
-    log(Severity::warning) << work.label() << ": checkpoint not uploaded: " << error.what();
+    fail(error.what());
   }
 }
 
@@ -281,12 +300,12 @@ struct Outputs {
 };
 
 // How much of its work the files keep is not known: as much as it had done when the newest was
-// written.
+// changed.
 void note_own_files(AttemptWork& work) {
   AttemptEnd& end = work.end;
   if (!work.left_out.empty()) end.reason += (end.reason.empty() ? "" : " ") + work.left_out;
   if (work.handed_in_generation == 0 || end.finished_us <= end.started_us) return;
-  const auto part = static_cast<double>(newest_us(*work.packed) - end.started_us) /
+  const auto part = static_cast<double>(work.files_changed_us - end.started_us) /
                     static_cast<double>(end.finished_us - end.started_us);
   end.cpu_saved_us =
       static_cast<int64_t>(static_cast<double>(end.cpu_us) * std::clamp(part, 0.0, 1.0));

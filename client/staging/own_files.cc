@@ -73,6 +73,7 @@ class Whole {
     } catch (const FileError&) {
       return;  // the shepherd was killed
     }
+    told_ = true;
     all_ = names == "all";
     for (size_t at = 0; at < names.size();) {
       const size_t end = std::min(names.find('\0', at), names.size());
@@ -86,49 +87,31 @@ class Whole {
     const std::string entry = std::to_string(file.info.st_size) + " " +
                               std::to_string(file.info.st_ctim.tv_sec) + " " +
                               std::to_string(file.info.st_ctim.tv_nsec) + " " + name;
-    if (!runs_) return all_ || entries_.contains(entry);
+    return runs_ ? !is_open_for_writing(file.fd.get()) : all_ || entries_.contains(entry);
+  }
+
+  // It has just changed. A time in the future says nothing.
+  bool is_fresh(const Seen& file) const {
     timespec now = {};
     clock_gettime(CLOCK_REALTIME, &now);
     const int64_t changed = std::max(ns_of(file.info.st_mtim), ns_of(file.info.st_ctim));
-    // A time in the future says nothing.
-    return changed + kQuietNs <= ns_of(now) && !is_open_for_writing(file.fd.get());
+    return runs_ && changed + kQuietNs > ns_of(now);
+  }
+
+  // Why the others were not taken.
+  std::string why_not() const {
+    if (!runs_ && !told_) return "not taken: the shepherd was killed before it could look at them";
+    // The shepherd's last entry, if it did not get to all.
+    if (entries_.contains("")) return "not taken: being written, or not looked at in time";
+    return "being written, and not taken";
   }
 
  private:
   const bool runs_;
+  bool told_ = false;
   bool all_ = false;
   std::set<std::string> entries_;
 };
-
-std::set<std::string> find_all(const AttemptWork& work, const Turn& turn) {
-  const Assignment& what = *work.assignment;
-  std::set<std::string> names;
-  FindBounds searchable;
-  for (const std::string& file : what.job.own_checkpoint.files) {
-    const OutputName name(file);
-    if (name.is_file()) {
-      names.insert(name.file());
-      continue;
-    }
-    const FoundFiles found =
-        find_inside(work.folder + "/" SUBLET_WORK_FOLDER, name, what.uid, searchable, turn);
-    names.insert(found.names.begin(), found.names.end());
-  }
-  return names;
-}
-
-// Links, folders, pipes and others' files are none of the job's: nothing.
-std::optional<Seen> open_one(const AttemptWork& work, const std::string& name) {
-  try {
-    Seen seen;
-    seen.fd = open_inside(work.folder + "/" SUBLET_WORK_FOLDER, name, work.assignment->uid).fd;
-    if (fstat(seen.fd.get(), &seen.info) == 0) return seen;
-  } catch (const WorkFolderError& error) {
-    if (error.code() != ENOENT)
-      log(Severity::info) << work.label() << ": checkpoint file not taken: " << error.what();
-  }
-  return std::nullopt;
-}
 
 PackedFile described(const std::string& name, const struct stat& info) {
   PackedFile file;
@@ -146,45 +129,34 @@ bool same(const PackedFile& a, const PackedFile& b) {
 class Packing {
  public:
   Packing(const AttemptWork& work, bool runs, uint64_t largest, const Turn& turn)
-      : work_(work), whole_(work.folder, runs), left_(largest), turn_(turn) {}
+      : work_(work), runs_(runs), largest_(largest), turn_(turn), whole_(work.folder, runs) {}
 
-  // Chooses for each name the file, or what is kept of it.
-  void choose() {
-    for (const std::string& name : find_all(work_, turn_)) {
-      const std::optional<Seen> seen = open_one(work_, name);
-      if (!seen) continue;
-      if (whole_.has(name, *seen))
-        choices_.push_back({described(name, seen->info), seen->info, nullptr});
-      else if (const PackedFile* const kept = leave_out(name))
-        choices_.push_back({*kept, {}, kept});
-    }
-  }
-  // Nothing can be made: a file is not whole, and what the generation before has of it is not here.
-  bool lacks_what_was() const { return lacks_; }
-  bool is_nothing_new() const {
-    const Pack* before = work_.packed.get();
-    if (before == nullptr) return choices_.empty();
-    return std::equal(choices_.begin(), choices_.end(), before->files.begin(), before->files.end(),
-                      [](const Choice& a, const PackedFile& b) { return same(a.file, b); });
-  }
-
+  // Null: there is nothing, or nothing new.
   std::shared_ptr<Pack> make() {
-    PackWriter writer(work_.folder);
-    for (const Choice& choice : choices_) add(writer, choice);
-    if (lacks_ || writer.is_empty()) return nullptr;
-    auto pack = std::make_shared<Pack>(writer.finish(work_.held_generation + 1, turn_));
-    // A program that writes the same again has made no progress.
-    const bool is_new = !work_.packed || work_.packed->contents != pack->contents;
-    return is_new ? pack : nullptr;
+    // While it runs, a file may be gone or changed when its turn comes: then all are chosen anew. A
+    // pack without it could replace a good one.
+    constexpr int kTries = 3;
+    for (int i = 0; i < kTries; ++i) {
+      const timespec quiet = {0, kQuietNs};
+      if (i > 0) nanosleep(&quiet, nullptr);
+      moved_ = false;
+      choose();
+      if (moved_) continue;
+      if (lacks_ || choices_.empty() || is_nothing_new()) return nullptr;
+      std::shared_ptr<Pack> pack = pack_chosen();
+      if (!runs_ || !moved_) return pack;
+    }
+    return nullptr;
   }
 
   std::string left_out() const {
-    if (not_whole_.empty()) return "";
+    std::string text = not_files_;
+    if (not_whole_.empty()) return text;
     const size_t others = not_whole_.size() - 1;
-    return "'" + escape_for_terminal(*not_whole_.begin()) + "'" +
-           (others > 0 ? " and " + std::to_string(others) + " more checkpoint files were"
-                       : " was") +
-           " being written, and not taken.";
+    text += (text.empty() ? "'" : " '") + escape_for_terminal(*not_whole_.begin()) + "'";
+    if (others > 0)
+      text += " and " + std::to_string(others) + " other checkpoint file" + (others > 1 ? "s" : "");
+    return text + (others > 0 ? " were " : " was ") + whole_.why_not() + ".";
   }
 
  private:
@@ -194,6 +166,97 @@ class Packing {
     struct stat info;
     const PackedFile* kept;  // of the generation before, in its place
   };
+
+  // Chooses for each name the file, or what is kept of it.
+  void choose() {
+    choices_.clear();
+    not_whole_.clear();
+    not_files_.clear();
+    lacks_ = false;
+    uint64_t bytes = 0;
+    for (const std::string& name : find_all()) {
+      const std::optional<Seen> seen = open_one(name);
+      if (!seen) continue;
+      // One that is open is left out even if it has changed: it may be a log.
+      const bool whole = whole_.has(name, *seen);
+      if (whole && whole_.is_fresh(*seen)) moved_ = true;
+      if (whole)
+        choices_.push_back({described(name, seen->info), seen->info, nullptr});
+      else if (const PackedFile* const kept = leave_out(name))
+        choices_.push_back({*kept, {}, kept});
+      else
+        continue;
+      bytes += choices_.back().file.size;
+      if (bytes > largest_)
+        throw std::runtime_error("they are larger than this machine's limit for a checkpoint (" +
+                                 format_bytes(largest_) + ")");
+    }
+    if (choices_.size() > PackWriter::kMostFiles)
+      throw std::runtime_error("they are more than " + std::to_string(PackWriter::kMostFiles));
+  }
+
+  std::set<std::string> find_all() {
+    const Assignment& what = *work_.assignment;
+    std::set<std::string> names;
+    FindBounds searchable;
+    for (const std::string& file : what.job.own_checkpoint.files) {
+      const OutputName name(file);
+      if (name.is_file()) {
+        names.insert(name.file());
+        continue;
+      }
+      try {
+        const FoundFiles found =
+            find_inside(work_.folder + "/" SUBLET_WORK_FOLDER, name, what.uid, searchable, turn_);
+        names.insert(found.names.begin(), found.names.end());
+      } catch (const WorkFolderError& error) {
+        note_not_file(error.what());  // of this pattern
+      }
+    }
+    return names;
+  }
+
+  std::optional<Seen> open_one(const std::string& name) {
+    try {
+      Seen seen;
+      seen.fd = open_inside(work_.folder + "/" SUBLET_WORK_FOLDER, name, work_.assignment->uid).fd;
+      if (fstat(seen.fd.get(), &seen.info) == 0) return seen;
+    } catch (const WorkFolderError& error) {
+      if (error.code() != ENOENT) note_not_file(error.what());
+    }
+    return std::nullopt;
+  }
+
+  // The first is told; there may be thousands.
+  void note_not_file(const std::string& what) {
+    if (not_files_.empty()) not_files_ = "A checkpoint file was not taken: " + what + ".";
+  }
+
+  // Of one that runs. Of one that has ended, all files are read: a program may set their times.
+  bool is_nothing_new() const {
+    const Pack* const before = work_.packed.get();
+    return runs_ && before != nullptr &&
+           std::equal(choices_.begin(), choices_.end(), before->files.begin(), before->files.end(),
+                      [](const Choice& a, const PackedFile& b) { return same(a.file, b); });
+  }
+
+  std::shared_ptr<Pack> pack_chosen() {
+    PackWriter writer(work_.folder);
+    int64_t changed_ns = 0;
+    for (const Choice& choice : choices_) {
+      if (!add(writer, choice)) continue;
+      const PackedFile* const before =
+          work_.packed ? work_.packed->find(choice.file.name) : nullptr;
+      if (choice.kept == nullptr && (before == nullptr || !same(choice.file, *before)))
+        changed_ns = std::max(changed_ns, ns_of(choice.info.st_ctim));
+    }
+    if (lacks_ || (moved_ && runs_) || writer.is_empty()) return nullptr;
+    auto pack = std::make_shared<Pack>(writer.finish(work_.held_generation + 1, turn_));
+    pack->changed_us = changed_ns / 1000;
+    // A program that writes the same again has made no progress.
+    const bool is_new = !work_.packed || work_.packed->contents != pack->contents;
+    return is_new ? pack : nullptr;
+  }
 
   // What is kept of a file that is not whole; null: nothing.
   const PackedFile* leave_out(const std::string& name) {
@@ -205,7 +268,7 @@ class Packing {
   }
 
   bool copy(PackWriter& writer, const Choice& choice) {
-    const std::optional<Seen> seen = open_one(work_, choice.file.name);
+    const std::optional<Seen> seen = open_one(choice.file.name);
     if (!seen || !is_still(seen->fd.get(), choice.info)) return false;
     if (!writer.add(choice.file, seen->fd.get(), 0, turn_)) return false;
     if (is_still(seen->fd.get(), choice.info)) return true;
@@ -213,28 +276,45 @@ class Packing {
     return false;
   }
 
-  void add(PackWriter& writer, const Choice& choice) {
-    if (choice.file.size > left_)
-      throw std::runtime_error("its files are larger than this machine's limit for a checkpoint");
-    left_ -= choice.file.size;
+  // False: it is not in the pack as it was chosen.
+  bool add(PackWriter& writer, const Choice& choice) {
     const PackedFile* kept = choice.kept;
     if (kept == nullptr) {
-      if (copy(writer, choice)) return;
+      if (copy(writer, choice)) return true;
+      moved_ = true;
       kept = leave_out(choice.file.name);
     }
     if (kept != nullptr) writer.add(*kept, work_.packed->file.get(), kept->offset, turn_);
+    return kept != nullptr && kept == choice.kept;
   }
 
   const AttemptWork& work_;
-  const Whole whole_;
-  uint64_t left_;
+  const bool runs_;
+  const uint64_t largest_;
   const Turn& turn_;
+  const Whole whole_;
   std::vector<Choice> choices_;
   std::set<std::string> not_whole_;
+  std::string not_files_;
   bool lacks_ = false;
+  bool moved_ = false;  // a chosen file has changed, or is gone
 };
 
+// An input may have the name of a folder that the program has made since, or the reverse.
+void clear_the_way(const std::string& work, const std::string& name) {
+  struct stat info = {};
+  for (size_t slash = name.find('/'); slash != std::string::npos;
+       slash = name.find('/', slash + 1)) {
+    const std::string folder = work + "/" + name.substr(0, slash);
+    if (lstat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) unlink(folder.c_str());
+  }
+  const std::string path = work + "/" + name;
+  if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) system_files().remove_tree(path);
+}
+
+// Nobody else uses the working folder during staging.
 void put_back(const AttemptWork& work, const PackedFile& file, const Turn& turn) {
+  clear_the_way(work.folder + "/" SUBLET_WORK_FOLDER, file.name);
   const UniqueFd to =
       create_inside(work.folder + "/" SUBLET_WORK_FOLDER, file.name, false, work.assignment->uid);
   copy_from(*work.packed, file, to.get(), turn);
@@ -248,17 +328,10 @@ void put_back(const AttemptWork& work, const PackedFile& file, const Turn& turn)
 
 }  // namespace
 
-int64_t newest_us(const Pack& pack) {
-  int64_t newest = 0;
-  for (const PackedFile& file : pack.files) newest = std::max(newest, file.mtime_ns / 1000);
-  return newest;
-}
-
 PackedNow pack_own_files(const AttemptWork& work, bool runs, uint64_t largest, const Turn& turn) {
   Packing packing(work, runs, largest, turn);
-  packing.choose();
   PackedNow out;
-  if (!packing.lacks_what_was() && !packing.is_nothing_new()) out.pack = packing.make();
+  out.pack = packing.make();
   out.left_out = packing.left_out();
   return out;
 }

@@ -3,8 +3,9 @@
 //
 // Only whole files are taken. Of an attempt that has ended, the shepherd says which are
 // (client/shepherd/whole_files.h). Of one that runs, a file is whole if it has not changed lately,
-// nobody has it open for writing, and it is the same after it was copied. In place of a file that
-// is not whole, its contents of the generation before are kept.
+// nobody has it open for writing, and it is the same after it was copied; if one of those that were
+// chosen changes meanwhile, there is no pack. In place of a file that is not whole, its contents
+// from the generation before are kept.
 //
 // Worker threads, the attempt's task at the time.
 #ifndef SUBLET_CLIENT_STAGING_OWN_FILES_H_
@@ -20,7 +21,7 @@ namespace sublet::client {
 
 struct PackedNow {
   std::shared_ptr<Pack> pack;  // null: there is nothing, or nothing new
-  std::string left_out;        // a sentence about files that were not whole; "": none
+  std::string left_out;        // sentences about files that were not taken; "": none
 };
 // Packs the files as the generation after work.held_generation. `largest`: bytes of all files; with
 // more throws std::runtime_error. Also throws FileError, WorkFolderError.
@@ -29,9 +30,6 @@ PackedNow pack_own_files(const AttemptWork& work, bool runs, uint64_t largest, c
 // Puts the files of the fetched checkpoint into the working folder, if it is one of packed files,
 // and keeps it as work.packed. False: it is damaged. Throws FileError, WorkFolderError.
 bool unpack_own_files(AttemptWork& work, const Turn& turn);
-
-// UTC, microseconds: when the newest of its files was written.
-int64_t newest_us(const Pack& pack);
 
 }  // namespace sublet::client
 

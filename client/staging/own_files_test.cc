@@ -25,6 +25,10 @@ class OwnFilesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(without_what_was_nothing_is_made);
   CPPUNIT_TEST(the_same_contents_are_nothing_new);
   CPPUNIT_TEST(while_it_runs);
+  CPPUNIT_TEST(a_file_that_is_gone_makes_no_pack);
+  CPPUNIT_TEST(a_copy_that_was_not_sent_is_not_the_last);
+  CPPUNIT_TEST(too_many);
+  CPPUNIT_TEST(what_is_in_the_way);
   CPPUNIT_TEST(what_is_none_of_the_jobs);
   CPPUNIT_TEST(too_large);
   CPPUNIT_TEST(a_damaged_pack_is_refused);
@@ -88,6 +92,19 @@ class OwnFilesTest : public CppUnit::TestFixture {
     return to;
   }
 
+  static void end_of(const AttemptWork& work, int64_t status) {
+    AttemptExit exit;
+    exit.facts.job = 7;
+    exit.facts.attempt = work.assignment->name.attempt;
+    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
+    exit.facts.code = status;
+    exit.facts.cpu_user_us = 100;
+    exit.facts.started_ns = 1;
+    exit.facts.ended_ns = 2'000'000;
+    exit.boot_id = boot_id();
+    system_files().write_atomic(work.folder + "/exit", print_exit(exit));
+  }
+
   void they_go_on_elsewhere() {
     auto w = work_with({"state-*", "out/", "log"});
     write(*w, "state-1", "one");
@@ -98,7 +115,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     const auto made = pack(*w);
     CPPUNIT_ASSERT(made != nullptr);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, made->generation);
-    CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000'000}, newest_us(*made));
+    CPPUNIT_ASSERT(made->changed_us > 1'000'000'000);  // not as old as the program says
     const auto then = next(*made);
     CPPUNIT_ASSERT_EQUAL(std::string("one"), read(*then, "state-1"));
     CPPUNIT_ASSERT_EQUAL(std::string("two"), read(*then, "out/deep/x"));
@@ -120,6 +137,10 @@ class OwnFilesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(now.pack != nullptr && now.pack->files.size() == 1);
     CPPUNIT_ASSERT_EQUAL(std::string("b"), now.pack->files[0].name);
     CPPUNIT_ASSERT_EQUAL(std::string("'a' was being written, and not taken."), now.left_out);
+    write(*w, "c", "3");
+    CPPUNIT_ASSERT_EQUAL(std::string("'a' and 1 other checkpoint file were being written, and not "
+                                     "taken."),
+                         pack_own_files(*w, false, kLargest, [] {}).left_out);
     whole(*w, {});
     CPPUNIT_ASSERT(pack(*w) == nullptr);
     // A process was frozen only after the shepherd had looked.
@@ -165,6 +186,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     auto then = next(*pack(*w));
     all_are_whole(*then);
     CPPUNIT_ASSERT(pack(*then) == nullptr);
+    CPPUNIT_ASSERT(pack(*then, true) == nullptr);
     write(*then, "a", "same", 3000);
     CPPUNIT_ASSERT(pack(*then) == nullptr);
     write(*then, "a", "more", 3000);
@@ -189,12 +211,94 @@ class OwnFilesTest : public CppUnit::TestFixture {
     while (system_clock().boot_ns() < deadline) {
       int turns = 0;
       const auto change = [&] {
-        if (++turns == 1) write(*w, "a", "changing", 1000 + system_clock().boot_ns() % 1000);
+        ++turns;
+        write(*w, "a", "changing", 1000 + system_clock().boot_ns() % 1000);
       };
       made = pack_own_files(*w, true, kLargest, change).pack;
-      CPPUNIT_ASSERT(made == nullptr);  // or as it was, which is nothing new
-      if (turns > 0) break;
+      CPPUNIT_ASSERT(made == nullptr);
+      if (turns > 0) return;
     }
+    CPPUNIT_FAIL("it was never copied");
+  }
+
+  // "state-5" is gone when its turn comes: a pack without it would replace the one before.
+  void a_file_that_is_gone_makes_no_pack() {
+    auto w = work_with({"a", "state-*"});
+    write(*w, "a", "large");
+    write(*w, "state-5", "5");
+    const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
+    int number = 5;
+    const auto rotate = [&] {
+      const std::string before = w->folder + "/work/state-" + std::to_string(number);
+      write(*w, "state-" + std::to_string(++number), "more");
+      CPPUNIT_ASSERT_EQUAL(0, unlink(before.c_str()));
+    };
+    while (number < 8 && system_clock().boot_ns() < deadline)
+      CPPUNIT_ASSERT(pack_own_files(*w, true, kLargest, rotate).pack == nullptr);
+    CPPUNIT_ASSERT(number >= 8);
+    std::shared_ptr<Pack> made;
+    while (!made && system_clock().boot_ns() < deadline) made = pack(*w, true);
+    CPPUNIT_ASSERT(made != nullptr && made->files.size() == 2);
+  }
+
+  void a_copy_that_was_not_sent_is_not_the_last() {
+    server_.generation = 0;
+    auto w = work_with({"a"});
+    write(*w, "a", "middle");
+    const std::atomic<bool> away{true};
+    Pace pace{1, away};
+    const MoverSettings none;
+    std::string why;
+    const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
+    // Until it counts as unchanged, nothing is sent at all.
+    server_.away_at = 2;  // after stat() and open_upload()
+    TaskResult result = TaskResult::kDone;
+    while (result == TaskResult::kDone && system_clock().boot_ns() < deadline) {
+      server_.calls = 0;
+      Mover mover(*w, server_, pace, none);
+      result = hand_in_checkpoint(*w, server_, mover, {}, pace, &why);
+    }
+    CPPUNIT_ASSERT(result == TaskResult::kAgain);
+    server_.away_at = -1;
+    write(*w, "a", "final");
+    all_are_whole(*w);
+    end_of(*w, 75);
+    Mover mover(*w, server_, pace, none);
+    CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace, &why) ==
+                   TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
+    CPPUNIT_ASSERT(server_.complete(FileKind::kCheckpoint)[0].bytes.find("final") !=
+                   std::string::npos);
+  }
+
+  void too_many() {
+    auto w = work_with({"d/", "state"});
+    for (int i = 0; i < 4096; ++i) std::ofstream(w->folder + "/work/n" + std::to_string(i)) << i;
+    std::filesystem::create_directory(w->folder + "/work/d");
+    for (int i = 0; i < 4096; ++i)
+      std::filesystem::rename(w->folder + "/work/n" + std::to_string(i),
+                              w->folder + "/work/d/n" + std::to_string(i));
+    all_are_whole(*w);
+    CPPUNIT_ASSERT_EQUAL(size_t{4096}, pack(*w)->files.size());
+    write(*w, "state", "1");
+    CPPUNIT_ASSERT_THROW(pack(*w), std::runtime_error);
+  }
+
+  // An input has the name of what was a folder, and the reverse.
+  void what_is_in_the_way() {
+    auto w = work_with({"data/", "state"});
+    write(*w, "data/x", "1");
+    write(*w, "state", "2");
+    all_are_whole(*w);
+    const auto made = pack(*w);
+    auto then = work();
+    write(*then, "data", "an input");
+    write(*then, "state/y", "another");
+    system_files().write_atomic(then->folder + "/checkpoint/checkpoint",
+                                read_content(made->file.get(), 0, made->size));
+    CPPUNIT_ASSERT(unpack_own_files(*then, [] {}));
+    CPPUNIT_ASSERT_EQUAL(std::string("1"), read(*then, "data/x"));
+    CPPUNIT_ASSERT_EQUAL(std::string("2"), read(*then, "state"));
   }
 
   void what_is_none_of_the_jobs() {
@@ -206,9 +310,12 @@ class OwnFilesTest : public CppUnit::TestFixture {
     write(*w, "folder/x", "x");
     write(*w, "good", "1");
     all_are_whole(*w);
-    const auto made = pack(*w);
-    CPPUNIT_ASSERT(made != nullptr && made->files.size() == 1);
-    CPPUNIT_ASSERT_EQUAL(std::string("good"), made->files[0].name);
+    const PackedNow now = pack_own_files(*w, false, kLargest, [] {});
+    CPPUNIT_ASSERT(now.pack != nullptr && now.pack->files.size() == 1);
+    CPPUNIT_ASSERT_EQUAL(std::string("good"), now.pack->files[0].name);
+    CPPUNIT_ASSERT_EQUAL(
+        std::string("A checkpoint file was not taken: 'folder' is not a regular file."),
+        now.left_out);
   }
 
   void too_large() {
@@ -243,16 +350,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
     write(*w, "a", "state");
     write(*w, "b", "torn");
     whole(*w, {"a"});
-    AttemptExit exit;
-    exit.facts.job = 7;
-    exit.facts.attempt = 1;
-    exit.facts.outcome = SUBLET_OUTCOME_EXITED;
-    exit.facts.code = 85;
-    exit.facts.cpu_user_us = 100;
-    exit.facts.started_ns = 1;
-    exit.facts.ended_ns = 2'000'000;
-    exit.boot_id = boot_id();
-    system_files().write_atomic(w->folder + "/exit", print_exit(exit));
+    end_of(*w, 85);
     CPPUNIT_ASSERT(!has_nothing_to_send(*w, system_files()));
     const std::atomic<bool> away{true};
     Pace pace{1, away};
@@ -267,7 +365,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(std::string("It ended with exit status 85, to be run again. 'b' was "
                                        "being written, and not taken."),
                            w->end.reason);
-      CPPUNIT_ASSERT_EQUAL(int64_t{0}, w->end.cpu_saved_us);  // written long before it started
+      CPPUNIT_ASSERT_EQUAL(int64_t{100}, w->end.cpu_saved_us);  // changed after it had ended
       CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
     }
   }

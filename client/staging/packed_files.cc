@@ -23,7 +23,6 @@ constexpr char kContents[] = "contents";
 constexpr char kIndex[] = "index";
 constexpr uint32_t kLayout = 1;
 constexpr size_t kChunk = 1 << 20;
-constexpr size_t kMostFiles = 4096;
 constexpr uint64_t kMostIndexBytes = 4 << 20;
 constexpr size_t kHeadBytes = SUBLET_HEADER_BYTES + 2 * SUBLET_ENTRY_BYTES;
 
@@ -105,7 +104,7 @@ std::vector<PackedFile> parse_index(std::string_view index, uint64_t contents) {
     if (file.size > left) throw DamagedPack("its index has more than its contents");
     if (!files.empty() && files.back().name >= file.name)
       throw DamagedPack("the names in its index are not in order");
-    if (files.size() == kMostFiles) throw DamagedPack("it has more than 4,096 files");
+    if (files.size() == PackWriter::kMostFiles) throw DamagedPack("it has more than 4,096 files");
     file.offset = offset;
     offset += file.size;
     left -= file.size;
@@ -253,6 +252,8 @@ void PackWriter::drop_last() {
 Pack PackWriter::finish(uint64_t generation, const Turn& turn) {
   turn();
   const std::string index = print_index(pack_.files);
+  if (index.size() > kMostIndexBytes || pack_.files.size() > kMostFiles)
+    throw FileError(EFBIG, "pack", "a job's checkpoint files");
   const uint64_t contents = pack_.size - kHeadBytes;
   pack_.contents = digest_of_all(pack_.files, digests_);
   write_at(pack_.file.get(), index.data(), index.size(), pack_.size);

@@ -30,6 +30,7 @@ struct Pack {
   uint64_t size = 0;
   uint64_t generation = 0;
   std::vector<PackedFile> files;  // sorted by name
+  int64_t changed_us = 0;         // UTC; of a new one: when the newest of its new files changed
   Digest contents = {};           // of names, permissions and contents, but not of times
   const PackedFile* find(const std::string& name) const;
 };
@@ -53,6 +54,8 @@ void copy_from(const Pack& pack, const PackedFile& file, int to, const Turn& tur
 // Writes a pack. Every operation throws FileError.
 class PackWriter {
  public:
+  static constexpr size_t kMostFiles = 4096;
+
   // `folder`: on whose disk.
   explicit PackWriter(const std::string& folder);
   // Adds `info.size` bytes of a file from `offset` on. False: it has fewer; nothing is added.

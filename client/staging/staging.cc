@@ -95,7 +95,7 @@ bool fetch_generation(AttemptWork& work, Mover& mover, const FilePlace& place,
 }
 
 // Puts the files of a program that saves itself where it finds them. False: the checkpoint is
-// damaged.
+// damaged, or of a later version.
 bool take_own_files(AttemptWork& work, Pace& pace) {
   if (!work.assignment->job.own_checkpoint.is_set()) return true;
   std::optional<PacedWork> turn;
@@ -118,7 +118,13 @@ void fetch_checkpoint(AttemptWork& work, ServerCalls& server, Mover& mover, Pace
       system_files().remove_file(folder + "/" + place.name);  // from an earlier try
       return;
     }
-    if (fetch_generation(work, mover, place, remote, folder) && take_own_files(work, pace)) return;
+    if (fetch_generation(work, mover, place, remote, folder)) {
+      if (take_own_files(work, pace)) return;
+      if (place.suspect) {  // the server has verified it: it was packed so
+        system_files().remove_file(folder + "/" + place.name);
+        return;
+      }
+    }
     place.suspect = true;
   }
   arrived_damaged(place);

@@ -47,6 +47,17 @@ if mode == "asked":
 elif mode == "by-usr1":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGUSR1, save_and_leave)
+elif mode == "reraises":
+    def die(*_):
+        save(step + 1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, die)
+elif mode == "links":
+    save(step + 1)
+    if not os.path.islink("link"):
+        os.symlink("/etc/passwd", "link")
 elif mode == "half":
     print("half" if os.path.exists("half") else "no half", flush=True)
     save(step + 1)
@@ -71,7 +82,7 @@ class OwnFiles(unittest.TestCase):
         self.pool = harness.Pool()
         self.addCleanup(self.pool.close)
         self.pool.start_server()
-        self.curly = self.pool.client("curly").start()
+        self.curly = self.pool.client("curly", extra=["--set", "checkpoint_interval=1 s"]).start()
         self.pool.wait_machines(1)
         self.marks = os.path.join(self.pool.folder, "marks")
         os.makedirs(self.marks)
@@ -81,7 +92,8 @@ class OwnFiles(unittest.TestCase):
             f.write(WORKER)
 
     def submit(self, mode, *options):
-        return self.pool.submit(*options, "--executable", self.worker, "--", "./worker", mode,
+        # A handler in Python takes its time beside busy programs.
+        return self.pool.submit("--save-deadline", "10 s", *options, "--executable", self.worker, "--", "./worker", mode,
                                 self.marks)[0]
 
     def said(self, what, attempt):
@@ -141,9 +153,35 @@ class OwnFiles(unittest.TestCase):
         self.assertEqual([one["ended"] for one in shown["attempt_list"]],
                          ["saved to go on"] * 6 + ["done"])
         self.assertEqual(shown["evictions"], 0)
-        # All that it used is charged.
-        charged = self.pool.sublet("report", "jobs")["usage"][0]
-        self.assertEqual(charged["evictions"], 0, charged)
+
+    def test_told_to_leave_for_another_reason(self):
+        """Without a handler it dies of the signal while it has a file open."""
+        job = self.submit("half", "--checkpoint", "state", "--checkpoint", "ha*")
+        self.wait_said("ready", 1)
+        self.pool.sublet("hold", job)
+        wait_for(lambda: not self.curly.attempts(), "the job to leave\n" + self.pool.all_logs())
+        self.pool.sublet("release", job)
+        self.wait_said("ready", 2)
+        shown, said = self.finish(job)
+        self.assertEqual(said, ["no half", "1 ['half', 'state', 'worker'] ['state', 'ha*']"], shown)
+        self.assertEqual(shown["attempt_list"][0]["ended"], "held")
+        self.assertIn("'half' was being written, and not taken.",
+                      shown["attempt_list"][0]["reason"])
+
+    def test_a_handler_may_end_it_by_the_signal(self):
+        job = self.submit("reraises", "--checkpoint", "state")
+        self.evict(1)
+        self.wait_said("ready", 2)
+        shown, said = self.finish(job)
+        self.assertEqual(said, ["1 ['state', 'worker'] ['state']"], shown)
+
+    def test_what_was_not_taken_is_told(self):
+        job = self.submit("links", "--checkpoint", "state", "--checkpoint", "link")
+        self.evict(1)
+        self.wait_said("ready", 2)
+        shown, said = self.finish(job)
+        self.assertIn("A checkpoint file was not taken: 'link' leads through a symbolic link",
+                      shown["attempt_list"][0]["reason"])
 
     def test_without_progress_it_is_held(self):
         job = self.submit("idles", "--checkpoint", "state")
