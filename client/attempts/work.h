@@ -87,8 +87,8 @@ struct AttemptWork {
   bool moves_here = false;  // a process that should move its files has failed
   KnownDigests known_digests;
   // Of a job that saves files of its own (staging/own_files.h): the newest generation that the
-  // server has, while it runs; and of what was left at its end, whether that is packed, the pack
-  // until the server has it, and what it lacks.
+  // server has, while it runs; and of what was left at its end, whether that is packed or not
+  // needed, the pack until the server has it, and what it lacks.
   std::shared_ptr<Pack> packed;
   bool files_packed = false;
   std::shared_ptr<Pack> unsent;

@@ -319,10 +319,10 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
       failed_or_done ? AttemptWork::Delivery::kOutputs : AttemptWork::Delivery::kNothing;
   bool resumes_elsewhere = !failed_or_done && work.end.end != protocol::kEndRemoved &&
                            work.end.end != protocol::kEndSuperseded;
-  if (resumes_elsewhere) {
-    try_checkpoint(to, settings, false);
-    if (saves_files(work)) note_own_files(work);
-  }
+  const bool files = resumes_elsewhere && saves_files(work);
+  if (!files) work.files_packed = true;  // none is needed
+  if (resumes_elsewhere) try_checkpoint(to, settings, false);
+  if (files) note_own_files(work);
   if (failed_or_done) {
     Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
                     settings.text_bound(what)};
