@@ -60,11 +60,14 @@ class CrashSteps(unittest.TestCase):
         saver = harness.Saver(pool)
         job = saver.submit(0, "nap")
         saver.wait_said("start")
+        # Only a start that lasts is told, and is a commit of its own.
+        pool.wait_state(job, "running")
         curly.owner("active")
         (first, saved), = saver.wait_said("save")
         # Its checkpoint must survive the crash.
         curly.owner("away")
         saver.wait_said("start", 2)
+        pool.wait_state(job, "running")
         saver.finish()
         details = pool.wait_state(job, ["done", "failed"])
         self.assertEqual(details["state"], "done", details)
