@@ -165,6 +165,7 @@ class Neighbour {
     v1::JobFilter batch{};
     batch.batch = std::exchange(filled_, 0);
     if (batch.batch == 0) batch.batch = fill(scheduler);
+    if (over_) return;  // it may be empty, which cannot be committed
     scheduler->commit_batch(request(), batch.batch);
     const v1::Control_var removed = scheduler->remove(request(), batch);
   }
