@@ -442,6 +442,14 @@ class Pool:
         self.clients[name] = client
         return client
 
+    def kill_shepherds(self):
+        for pid in self.processes():
+            try:
+                if os.path.basename(os.readlink("/proc/%d/exe" % pid)) == "sublet-shepherd":
+                    os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+
     def wait_machines(self, count, state="idle"):
         wait_for(lambda: sum(m["state"] == state for m in self.machines()) >= count,
                  "%d machines to be %s\n%s" % (count, state, self.all_logs()))

@@ -2,7 +2,6 @@
 the job goes on, whether the program saves when it is asked, ends to be run again, or is killed."""
 
 import os
-import signal
 import sys
 import unittest
 
@@ -202,21 +201,12 @@ class OwnFiles(unittest.TestCase):
                                "echo 1 > state; exit 85")[0]
         self.assertEqual(self.pool.wait_state(job, ["done", "failed", "held"])["state"], "failed")
 
-    def kill_the_shepherd(self):
-        for pid in self.pool.processes():
-            try:
-                program = os.readlink("/proc/%d/exe" % pid)
-                if os.path.basename(program) == "sublet-shepherd":
-                    os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass  # it has ended
-
     def test_a_copy_survives_the_machine(self):
         job = self.submit("copied", "--checkpoint", "state", "--checkpoint-every", "1 s")
         self.wait_said("ready", 1)
         wait_for(lambda: self.pool.job(job)["attempt_list"][0]["generation"] == 1,
                  "a copy to reach the server\n" + self.pool.all_logs())
-        self.kill_the_shepherd()
+        self.pool.kill_shepherds()
         self.wait_said("ready", 2)
         shown, said = self.finish(job)
         self.assertEqual(said, ["1 ['state', 'worker'] ['state']"], shown)

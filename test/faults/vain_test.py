@@ -3,7 +3,6 @@ be started for ever, because an attempt that its machine lost uses up no retry. 
 no walls can kill its shepherd itself; here the test does."""
 
 import os
-import signal
 import sys
 import unittest
 
@@ -20,17 +19,8 @@ class Vain(unittest.TestCase):
         self.pool.client("curly").start()
         self.pool.wait_machines(1)
 
-    def kill_the_shepherd(self):
-        for pid in self.pool.processes():
-            try:
-                program = os.readlink("/proc/%d/exe" % pid)
-                if os.path.basename(program) == "sublet-shepherd":
-                    os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass  # it has ended
-
     def held(self, job):
-        self.kill_the_shepherd()
+        self.pool.kill_shepherds()
         return self.pool.job_state(job) == "held"
 
     def test_a_job_that_loses_its_shepherd(self):
