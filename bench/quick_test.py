@@ -74,7 +74,8 @@ METRICS = {
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
 # at which a job runs after the event: it may not run any more.
-MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", *(way + "_kernel" for way in SLOTS),
+MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "idle_point", "idle_point_called",
+               *(way + "_kernel" for way in SLOTS),
                *(cpu + "_" + queue for cpu in ("cpu_all", "cpu_shepherds_and_jobs", "cpu_monitor")
                  for queue in QUEUES),
                *(group + way + part for group in (*EVICTIONS, *FEW)
