@@ -71,11 +71,15 @@ std::string outputs_table(const std::vector<OutputInfo>& outputs, size_t width, 
       rows, width, colour);
 }
 
+// The reason of a done job tells its last attempt's number: jobs that were evicted more often
+// would have lines of their own.
+bool any_reason(uint32_t state) { return state == kWaiting || state == kDone; }
+
 bool alike(const JobSummary& a, const JobSummary& b) {
   return a.batch != 0 && a.batch == b.batch && a.name == b.name && a.user == b.user &&
          a.priority == b.priority && a.state == b.state && a.state != kPlaced &&
          a.state != kRunning && a.state != kSuspended && a.state != kDelivering &&
-         (a.state == kWaiting || a.reason == b.reason);
+         (any_reason(a.state) || a.reason == b.reason);
 }
 
 // "name: value" lines with values made safe to show; empty ones are omitted.

@@ -12,7 +12,7 @@
 namespace sublet::cli {
 
 // Joins adjacent jobs of a batch that do not run and have the same name, user, priority, state and
-// reason (for waiting jobs, any reason). The joined entry has the sums of their usage, the
+// reason (if they wait or are done, any reason). The joined entry has the sums of their usage, the
 // least progress, the latest change, and a machine and a reason only if all have the same.
 std::vector<JobSummary> joined(const std::vector<JobSummary>& jobs);
 

@@ -98,6 +98,7 @@ class ViewsTest : public CppUnit::TestFixture {
         of_batch(20, kRunning), of_batch(21, kWaiting), of_batch(22, kWaiting),
         of_batch(30, kWaiting), of_batch(31, kFailed),  of_batch(32, kFailed)};
     jobs[1].machine = "moe";
+    jobs[1].reason = "attempt 2 done";
     jobs[1].progress_ppm = 1'000'000;
     jobs[1].changed_us = kNow - 5'000'000;
     jobs[5].count = 8;  // 22-29
@@ -108,7 +109,7 @@ class ViewsTest : public CppUnit::TestFixture {
     for (const JobSummary& j : rows) ids += format_ids({{j.id, j.count}}) + " ";
     CPPUNIT_ASSERT_EQUAL(std::string("17-18 19 20 21-30 31 32 "), ids);
     CPPUNIT_ASSERT_EQUAL(std::string(""), rows[0].machine);
-    CPPUNIT_ASSERT_EQUAL(jobs[0].reason, rows[0].reason);
+    CPPUNIT_ASSERT_EQUAL(std::string(""), rows[0].reason);
     CPPUNIT_ASSERT_EQUAL(int64_t{2 * 12'345}, rows[0].cpu_kept_ms);
     CPPUNIT_ASSERT_EQUAL(uint32_t{6}, rows[0].evictions);
     CPPUNIT_ASSERT_EQUAL(int32_t{370'000}, rows[0].progress_ppm);
