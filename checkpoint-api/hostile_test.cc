@@ -1,10 +1,11 @@
-// Hostile files: 100,000 mutations, half of them with corrected checksums so that they
-// pass the first check. Nothing may crash (run with the address sanitizer), and no file
+// Hostile files: 100,000 mutations (or SUBLET_MUTANTS), half of them with corrected checksums so
+// that they pass the first check. Nothing may crash (run with the address sanitizer), and no file
 // with a wrong checksum may be accepted.
 #include <cppunit/extensions/HelperMacros.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -116,7 +117,7 @@ class HostileTest : public CppUnit::TestFixture {
     unsetenv("SUBLET_STATUS");
   }
 
-  // In memory: 100,000 files on disk would mainly test the disk.
+  // In memory: so many files on disk would mainly test the disk.
   void mutated_files() {
     const Bytes original = make_file(TempFolder());
     const int memory = memfd_create("mutated", MFD_CLOEXEC);
@@ -124,8 +125,11 @@ class HostileTest : public CppUnit::TestFixture {
     const std::string path = "/proc/self/fd/" + std::to_string(memory);
     QuietStderr quiet;
     Mutator mutator(20260101);
-    int believed = 0;
-    for (int i = 0; i < 100'000; ++i) {
+    long believed = 0;
+    const char* wanted = std::getenv("SUBLET_MUTANTS");
+    const long mutants = wanted == nullptr ? 100'000 : std::strtol(wanted, nullptr, 10);
+    CPPUNIT_ASSERT(mutants >= 100'000);
+    for (long i = 0; i < mutants; ++i) {
       Bytes file = mutator.mutate(original);
       const bool sealed = i % 2 == 0;
       if (sealed) seal(file);

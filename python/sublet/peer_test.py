@@ -14,7 +14,8 @@ from .testing import PYTHON, Case, run
 PEER = os.path.join(os.path.dirname(os.path.abspath(os.environ.get(
     "SUBLET_BIN", os.path.join(PYTHON, "..", "build", "bin")))), "unit", "checkpoint-peer")
 CODES = "bBhHiIqQfd"  # of the types 1 to 10
-MUTANTS = 4000
+MUTANTS = 4000  # of each kind, at a time
+ROUNDS = max(1, int(os.environ.get("SUBLET_MUTANTS", "0")) // (2 * MUTANTS))
 
 
 def sections(c):
@@ -157,26 +158,29 @@ class PeerTest(Case):
     def test_damaged_files(self):
         """With a wrong checksum: the same verdict, and never resumed."""
         original, mutator = self.original(), Mutator(20260101)
-        files = [mutator.mutate(original) for _ in range(MUTANTS // 2)]
-        verdicts = self.verdicts(files)
-        self.assertEqual(verdicts, self.judge(files))
-        for data, verdict in zip(files, verdicts):
-            self.assertTrue(verdict != "r" or data == original)
+        for _ in range(ROUNDS):
+            files = [mutator.mutate(original) for _ in range(MUTANTS)]
+            verdicts = self.verdicts(files)
+            self.assertEqual(verdicts, self.judge(files))
+            for data, verdict in zip(files, verdicts):
+                self.assertTrue(verdict != "r" or data == original)
 
     def test_hostile_files(self):
         """With right checksums: both resume from the same ones. About the others they may differ:
         C knows all sections when it starts, and refuses for a wrong number of them before it looks
         at a malformed one; Python sets such a file aside as damaged."""
         original, mutator = self.original(), Mutator(20260102)
-        files = [seal(mutator.mutate(original)) for _ in range(MUTANTS)]
-        ours, theirs = self.verdicts(files), self.judge(files)
-        for at, (our, their) in enumerate(zip(ours, theirs)):
-            self.assertEqual(our == "r", their == "r", (at, our, their))
-            if their == "n":
-                self.assertEqual(our, "n", at)
-        resumed = sum(verdict == "r" and data != original for data, verdict in zip(files, ours))
-        self.assertGreater(resumed, MUTANTS // 100)  # else seal() does not work
-        self.assertGreater(ours.count("x"), MUTANTS // 100)
+        for _ in range(ROUNDS):
+            files = [seal(mutator.mutate(original)) for _ in range(MUTANTS)]
+            ours, theirs = self.verdicts(files), self.judge(files)
+            for at, (our, their) in enumerate(zip(ours, theirs)):
+                self.assertEqual(our == "r", their == "r", (at, our, their))
+                if their == "n":
+                    self.assertEqual(our, "n", at)
+            resumed = sum(verdict == "r" and data != original
+                          for data, verdict in zip(files, ours))
+            self.assertGreater(resumed, MUTANTS // 100)  # else seal() does not work
+            self.assertGreater(ours.count("x"), MUTANTS // 100)
 
     def test_sections_in_another_order(self):
         c = self.opened("peer")
