@@ -98,6 +98,7 @@ struct Golden {
 class FileFormatTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(FileFormatTest);
   CPPUNIT_TEST(checksum_is_crc64_xz);
+  CPPUNIT_TEST(checksum_of_every_length);
   CPPUNIT_TEST(checksum_continues);
   CPPUNIT_TEST(golden_file_is_read);
   CPPUNIT_TEST(golden_file_is_written);
@@ -111,6 +112,26 @@ class FileFormatTest : public CppUnit::TestFixture {
   void checksum_is_crc64_xz() {
     CPPUNIT_ASSERT_EQUAL(std::uint64_t{0x995dc9bbdf1939fa}, sublet_crc64(0, "123456789", 9));
     CPPUNIT_ASSERT_EQUAL(std::uint64_t{0}, sublet_crc64(0, "", 0));
+  }
+
+  // Long ones are computed in another way, in blocks.
+  void checksum_of_every_length() {
+    std::vector<unsigned char> bytes(1000);
+    std::uint32_t random = 1;
+    for (unsigned char& b : bytes) b = static_cast<unsigned char>((random *= 69069u) >> 24);
+    for (std::size_t begin = 0; begin < 20; ++begin) {
+      std::uint64_t expected = ~std::uint64_t{0};
+      for (std::size_t end = begin; end < bytes.size(); ++end) {
+        CPPUNIT_ASSERT_EQUAL(~expected, sublet_crc64(0, &bytes[begin], end - begin));
+        const std::size_t middle = begin + (end - begin) / 3;
+        const std::uint64_t first = sublet_crc64(0, &bytes[begin], middle - begin);
+        CPPUNIT_ASSERT_EQUAL(~expected, sublet_crc64(first, &bytes[middle], end - middle));
+        expected ^= bytes[end];
+        for (int bit = 0; bit < 8; ++bit) {
+          expected = (expected >> 1) ^ ((expected & 1) != 0 ? 0xc96c5795d7870f42u : 0);
+        }
+      }
+    }
   }
 
   void checksum_continues() {
