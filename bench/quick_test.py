@@ -67,7 +67,9 @@ METRICS = {
                      for part in ("_p50", "_p99", "_max")] +
                     [beside + "_wake_late_p99" for beside in BESIDE] +
                     ["spinners_each_core" + part for part in ("_p50", "_p99", "_max")],
-    "checkpoint": ["letters_size", "save_p50", "save_p99", "idle_point", "idle_point_called"],
+    "checkpoint": ["letters_size", "letters_image", "letters_gone_p50", "save_p50", "save_p99",
+                   "save_1mb", "restore_1mb", "idle_point", "idle_point_called",
+                   "python_idle_point"],
     "transfer": ["copy", "submit", "fetch"],
 }
 # Only printed if the rival is installed.
