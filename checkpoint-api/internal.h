@@ -42,7 +42,9 @@ struct sublet_section {
   sublet_checkpoint_callback* save; /* of a stream, else NULL */
   sublet_checkpoint_callback* restore;
   void* user;
-  int found; /* used while comparing a head */
+  uint32_t first_layout; /* the files of which layouts have it */
+  uint32_t last_layout;  /* UINT32_MAX: all later ones, too */
+  int found;             /* used while comparing a head */
 };
 
 struct sublet_checkpoint {
@@ -53,6 +55,8 @@ struct sublet_checkpoint {
 
   char program[SUBLET_CHECKPOINT_MAX_PROGRAM + 1];
   uint32_t layout;
+  uint32_t oldest_layout;  /* accepted by start */
+  uint32_t resumed_layout; /* of the file that was restored; else `layout` */
   struct sublet_section* sections;
   uint32_t section_count;
   uint32_t section_room;
@@ -94,6 +98,10 @@ struct sublet_checkpoint {
 void sublet_disown(struct sublet_checkpoint* c);
 void sublet_say(struct sublet_checkpoint* c, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* layouts.c */
+int sublet_section_in(const struct sublet_section* section, uint32_t layout);
+void sublet_forget_former(struct sublet_checkpoint* c); /* the sections of older layouts only */
 
 /* stream.c. The payload begins at `offset` in `fd`. */
 void sublet_stream_start(struct sublet_checkpoint_stream* s, struct sublet_checkpoint* c, int fd,

@@ -67,11 +67,35 @@ static int head_verifies(struct sublet_checkpoint* c, int fd, const unsigned cha
   return crc == sublet_header_seal(start);
 }
 
-static struct sublet_section* find_section(struct sublet_checkpoint* c, const char* name) {
+static struct sublet_section* find_section(struct sublet_checkpoint* c, const char* name,
+                                           uint32_t layout) {
   for (uint32_t i = 0; i < c->section_count; ++i) {
-    if (strcmp(c->sections[i].entry.name, name) == 0) return &c->sections[i];
+    struct sublet_section* section = &c->sections[i];
+    if (sublet_section_in(section, layout) && strcmp(section->entry.name, name) == 0) {
+      return section;
+    }
   }
   return NULL;
+}
+
+/* How many sections a file of that layout has. */
+static uint32_t expected_sections(const struct sublet_checkpoint* c, uint32_t layout) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < c->section_count; ++i) {
+    count += sublet_section_in(&c->sections[i], layout) != 0;
+  }
+  return count;
+}
+
+static enum sublet_load_result refuse_layout(struct sublet_checkpoint* c, uint32_t layout) {
+  if (c->oldest_layout == c->layout) {
+    snprintf(c->message, sizeof c->message, "it has layout %u, this program has layout %u", layout,
+             c->layout);
+  } else {
+    snprintf(c->message, sizeof c->message, "it has layout %u, this program reads layouts %u to %u",
+             layout, c->oldest_layout, c->layout);
+  }
+  return SUBLET_LOAD_REFUSED;
 }
 
 /* Whether the file was saved by this program in this layout. */
@@ -89,23 +113,22 @@ static enum sublet_load_result compare_header(struct sublet_checkpoint* c,
              printable(header->program, program, sizeof program), c->program);
     return SUBLET_LOAD_REFUSED;
   }
-  if (header->layout != c->layout) {
-    snprintf(c->message, sizeof c->message, "it has layout %u, this program has layout %u",
-             header->layout, c->layout);
-    return SUBLET_LOAD_REFUSED;
+  if (header->layout < c->oldest_layout || header->layout > c->layout) {
+    return refuse_layout(c, header->layout);
   }
-  if (header->sections != c->section_count) {
-    snprintf(c->message, sizeof c->message, "it has %u sections, this program has %u",
-             header->sections, c->section_count);
+  const uint32_t expected = expected_sections(c, header->layout);
+  if (header->sections != expected) {
+    snprintf(c->message, sizeof c->message, "it has %u sections, this program has %u%s",
+             header->sections, expected, header->layout == c->layout ? "" : " in that layout");
     return SUBLET_LOAD_REFUSED;
   }
   return SUBLET_LOAD_DONE;
 }
 
 static enum sublet_load_result compare_entry(struct sublet_checkpoint* c,
-                                             const struct sublet_entry* entry) {
+                                             const struct sublet_entry* entry, uint32_t layout) {
   char name[sizeof entry->name];
-  struct sublet_section* section = find_section(c, entry->name);
+  struct sublet_section* section = find_section(c, entry->name, layout);
   if (section == NULL) {
     snprintf(c->message, sizeof c->message, "this program has no section \"%s\"",
              printable(entry->name, name, sizeof name));
@@ -138,7 +161,7 @@ static enum sublet_load_result compare_entries(struct sublet_checkpoint* c,
     if (!sublet_entry_bytes(&entry, &bytes) || __builtin_add_overflow(total, bytes, &total)) {
       return damaged(c, "its sections are impossibly large");
     }
-    const enum sublet_load_result result = compare_entry(c, &entry);
+    const enum sublet_load_result result = compare_entry(c, &entry, header->layout);
     if (result != SUBLET_LOAD_DONE) return result;
   }
   if (total != header->payload_bytes) return damaged(c, "its sections do not fill it");
@@ -166,7 +189,7 @@ static enum sublet_load_result restore_sections(struct sublet_checkpoint* c, int
   for (uint32_t i = 0; i < header->sections; ++i) {
     struct sublet_entry entry;
     sublet_entry_decode(c->head + SUBLET_HEADER_BYTES + (size_t)i * SUBLET_ENTRY_BYTES, &entry);
-    struct sublet_section* section = find_section(c, entry.name);
+    struct sublet_section* section = find_section(c, entry.name, header->layout);
     sublet_entry_bytes(&entry, &s.in_section);
     if (!restore_section(section, &entry, &s) || s.error != 0 || s.in_section != 0) {
       snprintf(c->message, sizeof c->message, "this program cannot read its section \"%s\"",
@@ -198,7 +221,7 @@ static enum sublet_load_result load_open_file(struct sublet_checkpoint* c, int f
   if (crc != header->payload_crc) return damaged(c, "its contents do not match their checksum");
   enum sublet_load_result result = compare_header(c, header);
   if (result != SUBLET_LOAD_DONE) return result;
-  /* The number of sections equals the program's, so they fit in c->head. */
+  /* No more sections than the program has, so they fit in c->head. */
   if (read_at(fd, c->head, sublet_head_bytes(header->sections), 0) != 0 ||
       !sublet_head_sealed(c->head, header->sections)) {
     return damaged(c, "it is being changed");

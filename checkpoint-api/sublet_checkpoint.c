@@ -53,7 +53,7 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
   pthread_cond_init(&c->round_ended, NULL);
   c->buffer = buffer;
   memcpy(c->program, program, strlen(program));
-  c->layout = layout;
+  c->layout = c->oldest_layout = c->resumed_layout = layout;
   c->disk = &sublet_system_disk;
   c->folder = -1;
   c->progress_ppm = -1;
@@ -65,12 +65,15 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
 static int add_section(struct sublet_checkpoint* c, const char* name,
                        const struct sublet_section* section) {
   uint64_t bytes;
+  uint32_t first_layout = 0;
   const size_t length = strlen(name);
   if (c->started) return EBUSY;
   if (length == 0 || length > SUBLET_CHECKPOINT_MAX_NAME) return EINVAL;
   if (!sublet_entry_bytes(&section->entry, &bytes) || bytes > SIZE_MAX / 2) return EINVAL;
   for (uint32_t i = 0; i < c->section_count; ++i) {
-    if (strcmp(c->sections[i].entry.name, name) == 0) return EINVAL;
+    if (strcmp(c->sections[i].entry.name, name) != 0) continue;
+    if (c->sections[i].last_layout >= c->layout) return EINVAL;
+    if (c->sections[i].last_layout >= first_layout) first_layout = c->sections[i].last_layout + 1;
   }
   if (c->section_count == SUBLET_CHECKPOINT_MAX_SECTIONS) return E2BIG;
   if (c->section_count == c->section_room) {
@@ -83,6 +86,8 @@ static int add_section(struct sublet_checkpoint* c, const char* name,
   struct sublet_section* added = &c->sections[c->section_count++];
   *added = *section;
   memcpy(added->entry.name, name, length + 1);
+  added->first_layout = first_layout;
+  added->last_layout = UINT32_MAX;
   return 0;
 }
 
@@ -222,6 +227,7 @@ static int resume(struct sublet_checkpoint* c, struct sublet_header* header) {
   /* Renamed only now: a refused start must not change the folder. */
   if (newest_damaged) c->disk->rename(c->folder, c->newest, c->damaged);
   if (result != SUBLET_LOAD_DONE) return SUBLET_NEW;
+  c->resumed_layout = header->layout;
   c->progress_ppm = header->progress_ppm;
   c->generation = header->generation;
   /* The number of a lost generation is not reused. */
@@ -261,6 +267,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     choose_period(c, options->period_s);
     if (c->folder >= 0) result = resume(c, &header);
     if (result == SUBLET_REFUSED) return result;
+    sublet_forget_former(c);
     signals_in_use = 1;
     open_status(c);
     SET(c->status->leave_seen, 0); /* from now on the handler's */

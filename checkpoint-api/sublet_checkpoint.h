@@ -135,6 +135,33 @@ int sublet_checkpoint_write_f64(struct sublet_checkpoint_stream* stream, double 
 int sublet_checkpoint_read_u64(struct sublet_checkpoint_stream* stream, uint64_t* value);
 int sublet_checkpoint_read_f64(struct sublet_checkpoint_stream* stream, double* value);
 
+/* Migration: checkpoints of older layouts are accepted if the program declares what was different
+ * in them. Call these before start, after naming the sections; after start the program computes
+ * what the older file lacked:
+ *
+ *   sublet_checkpoint_oldest(c, 1);                                     // layouts 1 to 3 are read
+ *   sublet_checkpoint_variable(c, "momentum", momentum, 100, SUBLET_FLOAT64);
+ *   sublet_checkpoint_since(c, "momentum", 2);                          // layout 1 did not have it
+ *   sublet_checkpoint_variable(c, "step", &step32, 1, SUBLET_INT32);
+ *   sublet_checkpoint_until(c, "step", 2);                              // its type was another
+ *   sublet_checkpoint_variable(c, "step", &step, 1, SUBLET_INT64);      // since 3
+ *   ...
+ *   if (sublet_checkpoint_resumed_layout(c) < 3) step = step32;
+ *
+ * oldest(): the oldest layout that is read; without it only the program's own.
+ * since(): the section is in files from that layout on; from an older file nothing is restored to
+ * it, and it keeps its value.
+ * until(): the section was in files up to that layout, older than the program's own. It is restored
+ * from these, and not saved any more. Its name may be used again, for a section since the next
+ * layout.
+ * Each returns 0, or EBUSY (already started), ENOENT (no section has this name), EINVAL (a layout
+ * that is too new, or older than one that was declared). */
+int sublet_checkpoint_oldest(struct sublet_checkpoint* c, uint32_t layout);
+int sublet_checkpoint_since(struct sublet_checkpoint* c, const char* name, uint32_t layout);
+int sublet_checkpoint_until(struct sublet_checkpoint* c, const char* name, uint32_t layout);
+/* After start: the layout of the file that was restored; the program's own if there was none. */
+uint32_t sublet_checkpoint_resumed_layout(const struct sublet_checkpoint* c);
+
 /* Restores the newest checkpoint, or if it is damaged, the one before it (with a message
  * on stderr); without one, leaves the variables unchanged. Handles the two signals from
  * now on. `options` may be NULL. Returns SUBLET_RESUMED, SUBLET_NEW, or SUBLET_REFUSED

@@ -272,6 +272,17 @@ class Checkpoint {
     check(sublet_checkpoint_callbacks(handle_, name, &call_save, &call_restore, &sections_.back()));
   }
 
+  // Migration from older layouts: sublet_checkpoint_oldest and the next ones in
+  // sublet_checkpoint.h.
+  void oldest(std::uint32_t layout) { check(sublet_checkpoint_oldest(handle_, layout)); }
+  void since(const char* name, std::uint32_t layout) {
+    check(sublet_checkpoint_since(handle_, name, layout));
+  }
+  void until(const char* name, std::uint32_t layout) {
+    check(sublet_checkpoint_until(handle_, name, layout));
+  }
+  std::uint32_t resumed_layout() const { return sublet_checkpoint_resumed_layout(handle_); }
+
   // True if resumed.
   bool start(const sublet_checkpoint_options& options = {}) {
     const int result = sublet_checkpoint_start(handle_, &options);

@@ -80,16 +80,16 @@ def _printable(name):
 class Source:
     """An open generation that was verified: its head, and its sections by name."""
 
-    def __init__(self, fd, program, layout):
-        """Takes over `fd`. Raises Damaged, Refused, OSError."""
+    def __init__(self, fd, program, layouts):
+        """Takes over `fd`; `layouts` are those that are read. Raises Damaged, Refused, OSError."""
         self.fd = fd
         try:
-            self._verify(program, layout)
+            self._verify(program, layouts)
         except BaseException:
             self.close()
             raise
 
-    def _verify(self, program, layout):
+    def _verify(self, program, layouts):
         status = os.fstat(self.fd)
         if not stat.S_ISREG(status.st_mode):
             raise _format.Damaged("it is not a regular file")
@@ -99,7 +99,7 @@ class Source:
         head = self._pread(_format.head_bytes(self.header.sections), 0)
         _format.check_head(self.header, head)
         self._check_payload(len(head))
-        self._compare(program, layout)
+        self._compare(program, layouts)
         self.sections = {}
         offset = len(head)
         for entry in _format.decode_entries(self.header, head):
@@ -122,7 +122,7 @@ class Source:
         if crc != self.header.payload_crc:
             raise _format.Damaged("its contents do not match their checksum")
 
-    def _compare(self, program, layout):
+    def _compare(self, program, layouts):
         header = self.header
         if header.version != _format.VERSION:
             raise Refused("it has format version %d, this program reads version %d: use a newer "
@@ -130,9 +130,11 @@ class Source:
         if header.program != program:
             raise Refused("it was saved by program \"%s\", this is \"%s\": use another path" % (
                 _printable(header.program), _printable(program)))
-        if header.layout != layout:
-            raise Refused("it has layout %d, this program has layout %d: remove it, or run the "
-                          "program that saved it" % (header.layout, layout))
+        if header.layout not in layouts:
+            ours = "has layout %d" % layouts[-1] if len(layouts) == 1 else \
+                "reads layouts %d to %d" % (layouts[0], layouts[-1])
+            raise Refused("it has layout %d, this program %s: remove it, or run the program that "
+                          "saved it" % (header.layout, ours))
 
     def read(self, name):
         """Yields the contents of a section in parts of whole elements, in the machine's order."""
@@ -227,13 +229,13 @@ class Files:
             os.close(self._lock)
         os.close(self.folder)
 
-    def open(self, name, program, layout):
+    def open(self, name, program, layouts):
         """The verified generation `name`; None if there is none. Raises Damaged, Refused."""
         try:
             # Non-blocking, since it might be a pipe.
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY,
                          dir_fd=self.folder)
-            return Source(fd, program, layout)
+            return Source(fd, program, layouts)
         except FileNotFoundError:
             return None
         except OSError as error:

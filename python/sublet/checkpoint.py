@@ -45,7 +45,7 @@ class CheckpointRefused(RuntimeError):
     wrongly; the text says which, and what to do. Nothing on disk was changed."""
 
 
-def open(program, layout, path=None, period=600, pickle=False):
+def open(program, layout, path=None, period=600, pickle=False, oldest=None):
     """Opens the program's checkpoint and handles both signals from now on. Returns a Checkpoint, to
     be used in a `with` statement.
 
@@ -56,12 +56,14 @@ def open(program, layout, path=None, period=600, pickle=False):
     period   seconds between periodic saves, 0: none. SUBLET_CHECKPOINT_PERIOD overrides it.
     pickle   whether object() is allowed. Unpickling a file runs what its writer chose: allow it
              only if nobody else can write to the file.
+    oldest   the oldest layout that is read too; None: only the program's own. What was different in
+             older layouts is told when each part is registered, by since and until.
 
     Raises CheckpointRefused: the file is from another program or layout or a newer format, or
     another process uses it. A damaged file is set aside and the generation before it is used, with
     a message on stderr. Raises ValueError for a bad name or number, and in another thread than the
     main one RuntimeError."""
-    return Checkpoint(program, layout, path, period, pickle)
+    return Checkpoint(program, layout, path, period, pickle, oldest)
 
 
 def _say(text):
@@ -118,13 +120,17 @@ def _open_page():
 class Checkpoint:
     """An open checkpoint; made by open()."""
 
-    def __init__(self, program, layout, path, period, pickle):
+    def __init__(self, program, layout, path, period, pickle, oldest):
         self._program = _name(program, _format.MAX_PROGRAM, "a program's name")
         if not 0 <= layout < 2**32:
             raise ValueError("a layout is a number from 0 to 2**32 - 1, not %r" % (layout,))
-        self._layout = layout
+        if oldest is not None and not 0 <= oldest <= layout:
+            raise ValueError("the oldest layout is from 0 to the program's own, not %r" % (oldest,))
+        self._layout = self._resumed_layout = layout
+        self._layouts = range(layout if oldest is None else oldest, layout + 1)
         self._pickle = pickle
         self._sections = {}  # name -> section
+        self._restored = set()  # names of the file's sections
         self._loops = []
         self._files = self._source = self._signals = None
         self._newest_damaged = False
@@ -167,14 +173,14 @@ class Checkpoint:
         name = files.newest
         try:
             try:
-                self._source = files.open(name, self._program, self._layout)
+                self._source = files.open(name, self._program, self._layouts)
                 files.newest_is_whole = self._source is not None
             except _format.Damaged as damaged:
                 self._newest_damaged = True
                 _say("%s is damaged (%s); set aside, trying %s" % (name, damaged, files.previous))
             if self._source is None:
                 name = files.previous
-                self._source = files.open(name, self._program, self._layout)
+                self._source = files.open(name, self._program, self._layouts)
                 if self._newest_damaged and self._source is None:
                     _say("there is no %s; starting from the beginning" % name)
         except _format.Damaged as damaged:
@@ -184,6 +190,7 @@ class Checkpoint:
         if self._source is None:
             return
         self._resumed = True
+        self._resumed_layout = self._source.header.layout
         self._progress_ppm = self._source.header.progress_ppm
         self._generation = self._source.header.generation
         # The number of a lost generation is not reused.
@@ -209,32 +216,34 @@ class Checkpoint:
         finally:
             self.close()
 
-    # Registration.
+    # Registration. since: the first layout that has the part; from an older file nothing is
+    # restored to it. until: the last one that had it, older than the program's own; it is restored
+    # from such a file, and not saved any more.
 
-    def array(self, name, elements):
+    def array(self, name, elements, since=0, until=None):
         """Registers memory that holds numbers: a NumPy array, array.array, bytearray or memoryview;
         restores it in place and returns it. It must be contiguous and keep its size. A save reads
         it without a copy of the whole. The file has the number of elements, not the shape.
         Raises TypeError or ValueError if it cannot be saved, and CheckpointRefused."""
-        self._register(name, Array(name, elements))
+        self._register(name, Array(name, elements), since, until)
         return elements
 
-    def value(self, name, value):
+    def value(self, name, value, since=0, until=None):
         """Registers an int (64 bits), float, bool, str or bytes. Returns a Value, whose `value` is
         the restored or the given one. Raises TypeError, OverflowError, CheckpointRefused."""
         section = ValueSection(name, value)
-        self._register(name, section)
+        self._register(name, section, since, until)
         return section.holder
 
-    def generator(self, name, generator):
+    def generator(self, name, generator, since=0, until=None):
         """Registers a random generator and restores its state in place: the module random or a
         random.Random, the module numpy.random or a Generator or RandomState of it, the module torch
         (its CPU generator) or a torch.Generator. Returns it. Raises TypeError,
         CheckpointRefused."""
-        self._register(name, Generator(generator))
+        self._register(name, Generator(generator), since, until)
         return generator
 
-    def object(self, name, value):
+    def object(self, name, value, since=0, until=None):
         """Registers any object that can be pickled, if open() was called with pickle=True. Returns
         an Object, whose `value` is the restored or the given one. Raises CheckpointRefused."""
         if not self._pickle:
@@ -242,35 +251,50 @@ class Checkpoint:
                                     "runs what its writer chose: open(..., pickle=True) allows it"
                                     % name)
         section = ObjectSection(value)
-        self._register(name, section)
+        self._register(name, section, since, until)
         return section.holder
 
-    def range(self, name, stop):
+    def range(self, name, stop, since=0, until=None):
         """Registers the passes 0 to `stop` - 1 of a loop. Returns a Range to iterate over, with a
         safe point at the head of each pass. For a loop within a loop register both before the
         outer one begins; a run that resumes in the inner loop first repeats what the pass of the
         outer one does before it. Raises CheckpointRefused."""
         section = Range(self.point, self._loops, stop)
-        self._register(name, section)
+        self._register(name, section, since, until)
         return section
 
-    def _register(self, name, section):
+    def _register(self, name, section, since, until):
         key = _name(name, _format.MAX_NAME, "a section's name")
         if self._complete or self._closed:
             raise RuntimeError("\"%s\" is registered after the first safe point: register all "
                                "before it" % name)
+        if not 0 <= since <= self._layout or \
+                until is not None and not since <= until < self._layout:
+            raise ValueError("\"%s\": since is at most the program's layout, until from since to "
+                             "below it" % name)
+        if until is not None:
+            self._restore_former(name, key, section, since, until)
+            return
         if key in self._sections:
             raise CheckpointRefused("the name \"%s\" is used twice: choose another" % name)
         if len(self._sections) == _format.MAX_SECTIONS:
             raise CheckpointRefused("a checkpoint has at most %d sections: use arrays" %
                                     _format.MAX_SECTIONS)
-        if self._source is not None:
+        if self._source is not None and self._resumed_layout >= since:
             self._restore(name, key, section)
         self._sections[key] = section
+
+    def _restore_former(self, name, key, section, since, until):
+        if self._source is None or not since <= self._resumed_layout <= until:
+            return
+        if key in self._restored:
+            raise CheckpointRefused("the name \"%s\" is used twice: choose another" % name)
+        self._restore(name, key, section)
 
     def _restore(self, name, key, section):
         if key not in self._source.sections:
             raise self._refusal("it has no section \"%s\"" % name)
+        self._restored.add(key)
         entry, _ = self._source.sections[key]
         if entry.type != section.type or not section.accepts(entry.count):
             raise self._refusal("its section \"%s\" has %d elements of type %d, this program's is "
@@ -289,7 +313,7 @@ class Checkpoint:
         """At the first safe point: all that was saved has been restored."""
         if self._source is not None:
             rest = [name.decode(errors="replace") for name in self._source.sections
-                    if name not in self._sections]
+                    if name not in self._restored]
             if rest:
                 raise self._refusal("nobody registered its section%s %s" % (
                     "s" if len(rest) > 1 else "", ", ".join(map(ascii, rest))))
@@ -405,6 +429,12 @@ class Checkpoint:
     def resumed(self):
         """Whether this run resumes from a checkpoint: what was registered has been restored."""
         return self._resumed
+
+    @property
+    def resumed_layout(self):
+        """The layout of the checkpoint that this run resumes from; the program's own without
+        one."""
+        return self._resumed_layout
 
     def finish(self):
         """The work is complete: the signals are no longer handled, and the files at the program's

@@ -1,6 +1,7 @@
 """What a program registers, what is refused, and what happens when the disk fails."""
 
 import array
+import contextlib
 import os
 import pickle
 import random
@@ -12,6 +13,7 @@ import unittest
 
 from . import _files, checkpoint
 from ._crc64 import crc64
+from .checkpoint import CheckpointRefused as Refused
 from .testing import Case, exit_of, fork
 
 
@@ -512,6 +514,83 @@ class DiskTest(Case):
         os.chdir("/")
         c.save()
         self.assertIn("state", self.files())
+
+
+class LayoutsTest(Case):
+    """A program of layout 3 resumes from files of the layouts 1 and 2 of itself."""
+
+    def save_old(self, layout):
+        with contextlib.closing(checkpoint.open("growing", layout, path=self.path)) as c:
+            c.array("weights", array.array("d", [1, 2, 3]))
+            c.value("step", 17)
+            c.value("colour", "red")
+            if layout == 2:
+                c.value("momentum", 4.0)
+            c.save()
+
+    def grown(self, oldest):
+        c = checkpoint.open("growing", 3, path=self.path, oldest=oldest)
+        self.addCleanup(c.close)
+        weights = c.array("weights", array.array("d", [0, 0, 0]))
+        momentum = c.value("momentum", 9.0, since=2)
+        old_step = c.value("step", 0, until=2)
+        step = c.value("step", 0.0, since=3)
+        colour = c.value("colour", "", until=2)
+        if c.resumed_layout < 3:
+            step.value = float(old_step.value)
+        return c, (weights.tolist(), momentum.value, step.value, colour.value)
+
+    def test_older_layouts_are_resumed(self):
+        for layout, momentum in (1, 9.0), (2, 4.0):
+            self.save_old(layout)
+            c, values = self.grown(1)
+            self.assertEqual((c.resumed, c.resumed_layout), (True, layout))
+            self.assertEqual(values, ([1, 2, 3], momentum, 17.0, "red"))
+            c.save()
+            c.close()
+            # What was saved has the new layout, and needs no declaration.
+            c, values = self.grown(None)
+            self.assertEqual((c.resumed_layout, values), (3, ([1, 2, 3], momentum, 17.0, "")))
+            c.finish()
+            c.close()
+
+    def test_undeclared_ones_are_refused(self):
+        self.save_old(1)
+        before = self.files()
+        with self.assertRaisesRegex(Refused, "layout 1, this program reads layouts 2 to 3"):
+            self.grown(2)
+        with self.assertRaisesRegex(Refused, "layout 1, this program has layout 3"):
+            self.grown(None)
+        c = checkpoint.open("growing", 3, path=self.path, oldest=1)
+        self.addCleanup(c.close)
+        with self.assertRaisesRegex(Refused, "no section \"momentum\""):
+            c.value("momentum", 9.0)  # without `since`
+        c.close()
+        c = checkpoint.open("growing", 3, path=self.path, oldest=1)
+        self.addCleanup(c.close)
+        c.array("weights", array.array("d", [0, 0, 0]))
+        with self.assertRaisesRegex(Refused, "nobody registered its sections 'step', 'colour'"):
+            c.point()
+        c.close()
+        self.assertEqual(self.files(), before)
+
+    def test_a_new_run(self):
+        c, values = self.grown(1)
+        self.assertEqual((c.resumed, c.resumed_layout), (False, 3))
+        self.assertEqual(values, ([0, 0, 0], 9.0, 0.0, ""))
+
+    def test_wrong_declarations(self):
+        for oldest in -1, 4:
+            with self.assertRaisesRegex(ValueError, "oldest layout"):
+                checkpoint.open("growing", 3, path=self.path, oldest=oldest)
+        c = checkpoint.open("growing", 3, path=self.path, oldest=1)
+        self.addCleanup(c.close)
+        for wrong in {"since": 4}, {"since": -1}, {"until": 3}, {"since": 2, "until": 1}:
+            with self.assertRaisesRegex(ValueError, "since is at most"):
+                c.value("a", 1, **wrong)
+        c.value("a", 1)
+        with self.assertRaisesRegex(Refused, "used twice"):
+            c.value("a", 1)
 
 
 class BigEndianTest(Case):
