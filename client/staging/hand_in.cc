@@ -142,9 +142,12 @@ bool saves_files(const AttemptWork& work) {
 
 PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool runs) {
   AttemptWork& work = to.work;
-  // This client has begun anew meanwhile, and does not know what it has sent before.
-  if (!work.packed) work.held_generation = to.server.stat(place).generation;
   Turns turns(to.pace, work.stop);
+  // This client may have begun anew, and does not know what it has sent before.
+  if (!work.packed) {
+    work.held_generation = to.server.stat(place).generation;
+    find_packed(work, [&] { turns.begin(); });
+  }
   return pack_own_files(work, runs, largest, [&] { turns.begin(); });
 }
 
@@ -171,6 +174,10 @@ void send_own_files(Uploader& to, uint64_t largest, bool runs) {
                       << pack->files.size() << " files uploaded, " << format_bytes(pack->size);
   work.unsent = nullptr;
   work.packed = runs ? std::move(pack) : nullptr;  // it takes room on the disk
+  if (runs)
+    keep_packed(work);
+  else
+    forget_packed(work);
 }
 
 // Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.

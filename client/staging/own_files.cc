@@ -300,6 +300,8 @@ class Packing {
   bool moved_ = false;  // a chosen file has changed, or is gone
 };
 
+std::string kept_name(const AttemptWork& work) { return work.folder + "/packed"; }
+
 // An input may have the name of a folder that the program has made since, or the reverse.
 void clear_the_way(const std::string& work, const std::string& name) {
   struct stat info = {};
@@ -352,8 +354,33 @@ bool unpack_own_files(AttemptWork& work, const Turn& turn) {
   }
   for (const PackedFile& one : work.packed->files) put_back(work, one, turn);
   // The program is not to see it.
-  system_files().remove_file(path);
+  system_files().move(path, kept_name(work));
   return true;
 }
+
+void keep_packed(const AttemptWork& work) {
+  const std::string fresh = kept_name(work) + ".new";
+  const std::string file = "/proc/self/fd/" + std::to_string(work.packed->file.get());
+  unlink(fresh.c_str());
+  if (linkat(AT_FDCWD, file.c_str(), AT_FDCWD, fresh.c_str(), AT_SYMLINK_FOLLOW) != 0 ||
+      rename(fresh.c_str(), kept_name(work).c_str()) != 0)
+    forget_packed(work);
+}
+
+void find_packed(AttemptWork& work, const Turn& turn) {
+  UniqueFd file(open(kept_name(work).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info = {};
+  if (!file.valid() || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const auto size = static_cast<uint64_t>(info.st_size);
+  try {
+    auto found = std::make_shared<Pack>(read_pack(std::move(file), size, turn));
+    if (found->generation == work.held_generation) work.packed = std::move(found);
+  } catch (const DamagedPack& error) {
+    log(Severity::warning) << work.label() << ": " << kept_name(work)
+                           << " cannot be used: " << error.what();
+  }
+}
+
+void forget_packed(const AttemptWork& work) { unlink(kept_name(work).c_str()); }
 
 }  // namespace sublet::client

@@ -31,6 +31,14 @@ PackedNow pack_own_files(const AttemptWork& work, bool runs, uint64_t largest, c
 // and keeps it as work.packed. False: it is damaged. Throws FileError, WorkFolderError.
 bool unpack_own_files(AttemptWork& work, const Turn& turn);
 
+// work.packed has no name and is gone with this process. These give it one in the attempt's folder,
+// find it again for the generation work.held_generation, and remove the name. Without the name, as
+// on a file system that cannot give it, a client that has begun anew takes no copy that lacks a
+// file. What is found may be anything: a damaged one is not taken.
+void keep_packed(const AttemptWork& work);
+void find_packed(AttemptWork& work, const Turn& turn);
+void forget_packed(const AttemptWork& work);
+
 }  // namespace sublet::client
 
 #endif  // SUBLET_CLIENT_STAGING_OWN_FILES_H_

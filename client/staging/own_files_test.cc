@@ -23,6 +23,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(only_whole_files_are_taken);
   CPPUNIT_TEST(what_is_not_whole_is_kept_as_it_was);
   CPPUNIT_TEST(without_what_was_nothing_is_made);
+  CPPUNIT_TEST(a_client_that_begins_anew);
   CPPUNIT_TEST(the_same_contents_are_nothing_new);
   CPPUNIT_TEST(while_it_runs);
   CPPUNIT_TEST(a_file_that_is_gone_makes_no_pack);
@@ -191,6 +192,43 @@ class OwnFilesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(pack(*then) == nullptr);
     write(*then, "a", "more", 3000);
     CPPUNIT_ASSERT(pack(*then) != nullptr);
+  }
+
+  // As this client's next process sees it.
+  static std::shared_ptr<AttemptWork> anew(const AttemptWork& work, uint64_t held_generation) {
+    auto again = std::make_shared<AttemptWork>(work.assignment, work.folder);
+    again->held_generation = held_generation;
+    find_packed(*again, [] {});
+    return again;
+  }
+
+  void a_client_that_begins_anew() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "old");
+    write(*w, "b", "old");
+    all_are_whole(*w);
+    auto then = next(*pack(*w));
+    write(*then, "a", "new", 2000);
+    write(*then, "b", "torn", 2000);
+    whole(*then, {"a"});
+    // What it fetched.
+    auto again = anew(*then, 1);
+    CPPUNIT_ASSERT(again->packed != nullptr);
+    std::shared_ptr<Pack> made = pack(*again);
+    auto last = next(*made);
+    CPPUNIT_ASSERT_EQUAL(std::string("new"), read(*last, "a"));
+    CPPUNIT_ASSERT_EQUAL(std::string("old"), read(*last, "b"));
+    // What it sent.
+    again->packed = made;
+    keep_packed(*again);
+    CPPUNIT_ASSERT(anew(*then, 1)->packed == nullptr);
+    CPPUNIT_ASSERT(anew(*then, 2)->packed != nullptr);
+    keep_packed(*again);
+    CPPUNIT_ASSERT(anew(*then, 2)->packed != nullptr);
+    system_files().write_atomic(then->folder + "/packed", "rubbish");
+    CPPUNIT_ASSERT(anew(*then, 2)->packed == nullptr);
+    forget_packed(*again);
+    CPPUNIT_ASSERT(anew(*then, 2)->packed == nullptr);
   }
 
   void while_it_runs() {
