@@ -65,6 +65,8 @@ inline constexpr char kAssignmentFile[] = "assignment";
 inline constexpr char kEndFile[] = "end";
 // What the exit record names, and the record itself, survive a loss of power.
 inline constexpr char kSyncedFile[] = "synced";
+// The last copy of the job's checkpoint files (staging/own_files.h).
+inline constexpr char kPackedFile[] = "packed";
 inline constexpr uint64_t kAssignmentMaxBytes = 8u << 20;
 
 std::string print_assignment(const Assignment& assignment);

@@ -1,8 +1,11 @@
 #include "client/machine/disk_bounds.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "attempt/folder.h"
+#include "client/attempts/assignment.h"
 #include "client/machine/disk_usage.h"
 
 namespace sublet::client {
@@ -10,6 +13,15 @@ namespace {
 
 // Others may free what it uses.
 constexpr int64_t kLongestNs = 60'000'000'000;
+
+// Without the copy of its checkpoint files, which is ours.
+uint64_t used_by_job(const std::string& folder) {
+  struct stat copy = {};
+  const bool is_there = lstat((folder + "/" + kPackedFile).c_str(), &copy) == 0;
+  const uint64_t ours = is_there ? static_cast<uint64_t>(copy.st_blocks) * 512 : 0;
+  const uint64_t all = disk_usage(folder);
+  return all - std::min(all, ours);
+}
 
 }  // namespace
 
@@ -37,7 +49,7 @@ std::vector<std::pair<AttemptName, Shortage>> DiskBounds::exceeded(
     // What it uses is told to the server, too.
     const bool may_differ = grown > attempt.bound / 2 || now_ns - attempt.at_ns >= kLongestNs;
     if (attempt.at_ns != 0 && !may_be_over && !may_differ) continue;
-    attempt.used = disk_usage(folder);
+    attempt.used = used_by_job(folder);
     attempt.free = free;
     attempt.at_ns = now_ns;
     if (attempt.used > attempt.bound)

@@ -17,6 +17,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 class DiskBoundsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(DiskBoundsTest);
   CPPUNIT_TEST(who_exceeds_its_bound_is_named);
+  CPPUNIT_TEST(the_copy_of_checkpoint_files_does_not_count);
   CPPUNIT_TEST(without_a_bound_nobody_is);
   CPPUNIT_TEST(a_folder_is_not_measured_in_vain);
   CPPUNIT_TEST(who_has_ended_is_left_alone);
@@ -67,6 +68,14 @@ class DiskBoundsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(3 * kMiB, found[0].second.free);
     // Again, until it has gone.
     CPPUNIT_ASSERT_EQUAL(size_t{1}, look(97 * kMiB).size());
+  }
+
+  void the_copy_of_checkpoint_files_does_not_count() {
+    const std::string one = attempt(1, 3 * kMiB);
+    write(one, 2 * kMiB);
+    system_files().write_atomic(one + "/packed", std::string(2 * kMiB, 'x'));
+    CPPUNIT_ASSERT(look(100 * kMiB).empty());
+    CPPUNIT_ASSERT(bounds_.used().at({1, 1}) < 3 * kMiB);
   }
 
   void without_a_bound_nobody_is() {

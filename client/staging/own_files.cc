@@ -300,7 +300,7 @@ class Packing {
   bool moved_ = false;  // a chosen file has changed, or is gone
 };
 
-std::string kept_name(const AttemptWork& work) { return work.folder + "/packed"; }
+std::string kept_name(const AttemptWork& work) { return work.folder + "/" + kPackedFile; }
 
 // An input may have the name of a folder that the program has made since, or the reverse.
 void clear_the_way(const std::string& work, const std::string& name) {
