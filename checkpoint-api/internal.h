@@ -85,6 +85,8 @@ struct sublet_checkpoint {
   char previous[SUBLET_MAX_FILE_NAME + 16];
   char unfinished[SUBLET_MAX_FILE_NAME + 16];
   char damaged[SUBLET_MAX_FILE_NAME + 16];
+  char lock_name[SUBLET_MAX_FILE_NAME + 16];
+  int lock_file; /* -1: none */
 
   const struct sublet_disk* disk;
   unsigned char* head;   /* header and entries; made by start */
@@ -98,6 +100,11 @@ struct sublet_checkpoint {
 void sublet_disown(struct sublet_checkpoint* c);
 void sublet_say(struct sublet_checkpoint* c, const char* format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* lock.c */
+/* Locks the open folder's checkpoint. EWOULDBLOCK: another process uses it. */
+int sublet_lock(struct sublet_checkpoint* c);
+void sublet_unlock(struct sublet_checkpoint* c); /* does nothing in a pool: close() unlocks */
 
 /* layouts.c */
 int sublet_section_in(const struct sublet_section* section, uint32_t layout);

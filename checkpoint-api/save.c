@@ -104,6 +104,7 @@ void sublet_name_files(struct sublet_checkpoint* c, const char* base) {
   snprintf(c->previous, sizeof c->previous, "%s.previous", base);
   snprintf(c->unfinished, sizeof c->unfinished, "%s.unfinished", base);
   snprintf(c->damaged, sizeof c->damaged, "%s.damaged", base);
+  snprintf(c->lock_name, sizeof c->lock_name, "%s.lock", base);
 }
 
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes) {

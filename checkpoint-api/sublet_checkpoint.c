@@ -55,7 +55,7 @@ struct sublet_checkpoint* sublet_checkpoint_open(const char* program, uint32_t l
   memcpy(c->program, program, strlen(program));
   c->layout = c->oldest_layout = c->resumed_layout = layout;
   c->disk = &sublet_system_disk;
-  c->folder = -1;
+  c->folder = c->lock_file = -1;
   c->progress_ppm = -1;
   c->next_generation = 1;
   c->status = &c->own_status;
@@ -265,8 +265,18 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
   if (c->saves) {
     choose_files(c, pool, options->path);
     choose_period(c, options->period_s);
+    if (c->folder >= 0 && sublet_lock(c) != 0) {
+      close(c->folder);
+      c->folder = -1;
+      sublet_say(c, "another process uses the checkpoint %s: wait for its end, or use another %s",
+                 c->newest, c->in_pool ? "folder" : "path");
+      return SUBLET_REFUSED;
+    }
     if (c->folder >= 0) result = resume(c, &header);
-    if (result == SUBLET_REFUSED) return result;
+    if (result == SUBLET_REFUSED) {
+      sublet_unlock(c);
+      return result;
+    }
     sublet_forget_former(c);
     signals_in_use = 1;
     open_status(c);
@@ -327,7 +337,10 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   if (!leave) return SUBLET_GO_ON;
   c->leaving = 1;
   __atomic_store_n(&c->status->left, 1, __ATOMIC_RELEASE);
-  if (!c->leave_by_returning) exit(SUBLET_EXIT_LEFT);
+  if (!c->leave_by_returning) {
+    sublet_unlock(c);
+    exit(SUBLET_EXIT_LEFT);
+  }
   return SUBLET_LEAVE;
 }
 
@@ -381,12 +394,17 @@ void sublet_checkpoint_finish(struct sublet_checkpoint* c) {
   if (!own_files) return;
   c->disk->remove(c->folder, c->previous);
   c->disk->remove(c->folder, c->newest);
+  sublet_unlock(c);
 }
 
 void sublet_disown(struct sublet_checkpoint* c) {
   if (c->status != &c->own_status) sublet_status_unmap(c->status);
   c->status = &c->own_status;
   c->started = 0;
+  /* The locks are the parent's, and must not outlive it. */
+  if (c->folder >= 0) close(c->folder);
+  if (c->lock_file >= 0) close(c->lock_file);
+  c->folder = c->lock_file = -1;
   SET(c->shown.attention, 0);
 }
 
@@ -394,6 +412,7 @@ void sublet_checkpoint_close(struct sublet_checkpoint* c) {
   if (c == NULL) return;
   stop_answering(c);
   if (c->status != &c->own_status) sublet_status_unmap(c->status);
+  sublet_unlock(c);
   if (c->folder >= 0) close(c->folder);
   pthread_cond_destroy(&c->round_ended);
   pthread_mutex_destroy(&c->lock);

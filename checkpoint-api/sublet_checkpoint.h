@@ -166,8 +166,8 @@ uint32_t sublet_checkpoint_resumed_layout(const struct sublet_checkpoint* c);
  * on stderr); without one, leaves the variables unchanged. Handles the two signals from
  * now on. `options` may be NULL. Returns SUBLET_RESUMED, SUBLET_NEW, or SUBLET_REFUSED
  * with the reason on stderr and in message(): the checkpoint is from another program or
- * layout or has another format version, or `restore` failed (the variables are then
- * undefined). In that case nothing on disk is changed; the program should exit. */
+ * layout or has another format version, another process uses it, or `restore` failed (the
+ * variables are then undefined). In that case nothing on disk is changed; the program should exit. */
 int sublet_checkpoint_start(struct sublet_checkpoint* c,
                             const struct sublet_checkpoint_options* options);
 

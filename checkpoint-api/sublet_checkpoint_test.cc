@@ -65,6 +65,8 @@ class CheckpointTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(bad_registrations_are_refused);
   CPPUNIT_TEST(disk_full_keeps_the_old_generation);
   CPPUNIT_TEST(unwritable_folder_fails_only_the_save);
+  CPPUNIT_TEST(another_process_uses_it);
+  CPPUNIT_TEST(a_child_outlives_its_parent);
   CPPUNIT_TEST(nowhere_to_save);
   CPPUNIT_TEST(finish_forgets_own_files);
   CPPUNIT_TEST(progress_is_stored);
@@ -351,6 +353,61 @@ class CheckpointTest : public CppUnit::TestFixture {
     Program third(folder);  // the folder is missing from the start
     CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, third.start());
     CPPUNIT_ASSERT_EQUAL(ENOENT, third.save(1));
+  }
+
+  // In a pool, and elsewhere. Its end unlocks, whatever it is.
+  void another_process_uses_it() {
+    for (const bool in_pool : {false, true}) {
+      TempFolder folder;
+      if (in_pool) setenv("SUBLET_CHECKPOINT_DIR", folder.path().c_str(), 1);
+      int started[2];
+      CPPUNIT_ASSERT_EQUAL(0, pipe(started));
+      const pid_t other = start_child([&] {
+        Program program(folder);
+        if (program.start() != SUBLET_NEW || program.save(1) != 0) return 1;
+        if (write(started[1], "x", 1) != 1) return 2;
+        for (;;) pause();
+      });
+      char byte;
+      CPPUNIT_ASSERT_EQUAL(ssize_t{1}, read(started[0], &byte, 1));
+      {
+        QuietStderr quiet;
+        Program program(folder);
+        CPPUNIT_ASSERT_EQUAL(int{SUBLET_REFUSED}, program.start());
+        const std::string why = sublet_checkpoint_message(program.c);
+        CPPUNIT_ASSERT_MESSAGE(why, why.find("another process uses") != std::string::npos);
+      }
+      kill(other, SIGKILL);
+      end_of(other);
+      {
+        Program program(folder);
+        CPPUNIT_ASSERT_EQUAL(int{SUBLET_RESUMED}, program.start());
+      }
+      CPPUNIT_ASSERT(!exists(folder / "state.lock"));
+      close(started[0]);
+      close(started[1]);
+    }
+  }
+
+  // Who has been forked does not keep what its parent has locked.
+  void a_child_outlives_its_parent() {
+    TempFolder folder;
+    int ended[2];
+    CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
+    const pid_t parent = start_child([&] {
+      Program program(folder);
+      if (program.start() != SUBLET_NEW) return 1;
+      const pid_t child = fork();
+      if (child != 0) return child > 0 ? 0 : 2;
+      close(ended[1]);
+      char byte;
+      return read(ended[0], &byte, 1) == 0 ? 0 : 3;  // the test is over
+    });
+    CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
+    Program program(folder);
+    CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
+    close(ended[0]);
+    close(ended[1]);
   }
 
   void nowhere_to_save() {

@@ -146,16 +146,27 @@ std::optional<CheckpointPlace> checkpoint_place(const std::string& path) {
   return CheckpointPlace{slash == 0 ? "/" : path.substr(0, slash), name};
 }
 
+// Two saves at a time would write the same unfinished file. Where the file system has no locks, the
+// script must not do that. Other saves are short, but a program that uses the checkpoint API holds
+// the lock for as long as it runs.
+void wait_for_lock(int folder) {
+  constexpr int kTries = 1000;
+  const timespec pause = {0, 10'000'000};
+  for (int i = 0; flock(folder, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return;
+    if (i == kTries) save_failed("another process uses the checkpoint", EBUSY);
+    nanosleep(&pause, nullptr);
+  }
+}
+
 SavedVariables save_variables(const CheckpointPlace& place, const ShellProgram& program,
                               const ShellVariables& variables) {
   const Handle handle = open_handle(program);
   name_sections(handle.get(), variables);
   const UniqueFd folder(open(place.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) save_failed("cannot open the folder " + place.folder, errno);
-  // Two saves at a time would write the same unfinished file. Where the file system has no
-  // locks, the script must not do that.
-  while (flock(folder.get(), LOCK_EX) != 0 && errno == EINTR) {
-  }
+  wait_for_lock(folder.get());
   const Newest newest = find_newest(place, program);
   if (newest.newest_damaged)
     sublet_system_disk.rename(folder.get(), place.name.c_str(), (place.name + ".damaged").c_str());

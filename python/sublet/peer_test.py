@@ -126,9 +126,16 @@ class PeerTest(Case):
         self.assertEqual((c.resumed, c.generation, stream.value), (True, 1, b"hello"))
         shown = "".join("%d %s\n" % (at + 1, elements.tobytes().hex())
                         for at, elements in enumerate(numbers))
+        c.close()
         self.assertEqual(self.peer("show"), "resumed 1\n%sstream 68656c6c6f\n" % shown)
         self.assertEqual(numbers[0][0], -128)  # signed
         self.assertGreater(numbers[1][0], 200)
+
+    def test_one_at_a_time(self):
+        c = self.opened("peer")
+        self.assertEqual(self.peer("show"), "refused\n")
+        c.close()
+        self.assertEqual(self.peer("show"), "new\n")
 
     def test_c_reads_python(self):
         c = self.opened("peer")
