@@ -170,6 +170,7 @@ class ShepherdLiftTest : public CppUnit::TestFixture {
     each_way([](Rig& rig, bool cgroup) {
       AttemptOrder order = rig.order({"older"});
       if (cgroup) rig.use_cgroups(&order);
+      order.save_deadline_ms = 60'000;
       std::string folder = rig.start(order);
       CPPUNIT_ASSERT(rig.job_is_ready(folder));
       rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
