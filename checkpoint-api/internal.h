@@ -9,6 +9,7 @@
 
 #include "checkpoint-api/disk.h"
 #include "checkpoint-api/file_format.h"
+#include "checkpoint-api/interval.h"
 #include "checkpoint-api/sublet_checkpoint.h"
 #include "checkpoint-api/sublet_status.h"
 
@@ -51,7 +52,11 @@ struct sublet_checkpoint {
   struct sublet_checkpoint_head shown; /* the first member: programs read it */
   int32_t progress_ppm;
   struct sublet_status* status; /* the mapped page, or own_status */
-  uint32_t period_s;            /* between periodic saves; 0: never */
+  uint32_t period_s;            /* between periodic saves, if it was chosen; 0: never */
+  int period_is_chosen;         /* by the program or its user; else by interval.h: */
+  struct sublet_save_costs costs;
+  uint64_t mean_idle_s;
+  uint64_t started_ns; /* CLOCK_BOOTTIME */
 
   char program[SUBLET_CHECKPOINT_MAX_PROGRAM + 1];
   uint32_t layout;
@@ -140,8 +145,8 @@ enum sublet_load_result sublet_load_file(struct sublet_checkpoint* c, const char
 void sublet_signals_take(struct sublet_checkpoint* c);
 int sublet_signals_taken_by_parent(void); /* and this process was forked since */
 void sublet_signals_give_back(void);      /* restores SIGTERM; ignores SIGUSR1, which would kill */
-/* The next periodic save is due `seconds` from now; 0: never. -1 with errno on failure. */
-int sublet_signals_plan(uint32_t seconds);
+/* The next periodic save is due so many ms from now; 0: never. -1 with errno on failure. */
+int sublet_signals_plan(uint64_t ms);
 /* Clears attention, unless there is a request to leave; then says once for each request to
  * save, and for each periodic save that is due, that it is there. */
 void sublet_take_requests(int* save, int* due);

@@ -110,18 +110,19 @@ void sublet_signals_give_back(void) {
   wake_up = -1;
 }
 
-int sublet_signals_plan(uint32_t seconds) {
+int sublet_signals_plan(uint64_t ms) {
   struct sigevent event;
   memset(&event, 0, sizeof event);
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGUSR1;
-  if (!timer_made && seconds != 0) {
+  if (!timer_made && ms != 0) {
     if (timer_create(CLOCK_BOOTTIME, &event, &timer) != 0) return -1;
     timer_made = 1;
   }
   __atomic_store_n(&due_flag, 0, __ATOMIC_RELAXED);
   if (!timer_made) return 0;
-  const struct itimerspec next = {.it_value = {.tv_sec = (time_t)seconds}};
+  const struct itimerspec next = {
+      .it_value = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}};
   return timer_settime(timer, 0, &next, NULL);
 }
 

@@ -12,7 +12,6 @@
 
 #include "checkpoint-api/internal.h"
 
-enum { kDefaultPeriodS = 600 };
 static int signals_in_use; /* by the one started handle */
 
 #define SET(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
@@ -155,16 +154,32 @@ static int parse_seconds(const char* text, uint32_t* seconds) {
   return 1;
 }
 
+/* The variable's value; -1: there is none, or it makes no sense. */
+static int64_t seconds_of(struct sublet_checkpoint* c, const char* variable) {
+  const char* text = getenv(variable);
+  uint32_t seconds;
+  if (text == NULL) return -1;
+  if (parse_seconds(text, &seconds)) return seconds;
+  sublet_say(c, "%s is not a number of seconds; ignored", variable);
+  return -1;
+}
+
 static void choose_period(struct sublet_checkpoint* c, uint32_t period_s) {
-  const char* text = getenv("SUBLET_CHECKPOINT_PERIOD");
-  uint32_t chosen;
-  c->period_s = period_s == 0 ? kDefaultPeriodS : period_s;
-  if (period_s == SUBLET_CHECKPOINT_NEVER) c->period_s = 0;
-  if (text != NULL && parse_seconds(text, &chosen)) {
-    c->period_s = chosen;
-  } else if (text != NULL) {
-    sublet_say(c, "SUBLET_CHECKPOINT_PERIOD is not a number of seconds; ignored");
-  }
+  const int64_t users = seconds_of(c, "SUBLET_CHECKPOINT_PERIOD");
+  const int64_t idle = seconds_of(c, "SUBLET_MEAN_IDLE");
+  c->period_is_chosen = users >= 0 || period_s != 0;
+  c->period_s = period_s == SUBLET_CHECKPOINT_NEVER ? 0 : period_s;
+  if (users >= 0) c->period_s = (uint32_t)users;
+  c->mean_idle_s = idle >= 0 ? (uint64_t)idle : SUBLET_MEAN_IDLE_DEFAULT_S;
+  c->started_ns = boot_ns();
+}
+
+/* Plans the next periodic save. */
+static int plan_save(struct sublet_checkpoint* c) {
+  const uint64_t elapsed_ms = (boot_ns() - c->started_ns) / 1000000;
+  return sublet_signals_plan(c->period_is_chosen
+                                 ? UINT64_C(1000) * c->period_s
+                                 : sublet_next_save_ms(&c->costs, elapsed_ms, c->mean_idle_s));
 }
 
 static void open_status(struct sublet_checkpoint* c) {
@@ -282,7 +297,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     open_status(c);
     SET(c->status->leave_seen, 0); /* from now on the handler's */
     sublet_signals_take(c);
-    if (sublet_signals_plan(c->period_s) != 0) {
+    if (plan_save(c) != 0) {
       sublet_say(c, "no timer for periodic saves: %s; saving only on request", strerror(errno));
     }
     fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
@@ -292,7 +307,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
   return result;
 }
 
-int sublet_checkpoint_save(struct sublet_checkpoint* c) {
+static int save(struct sublet_checkpoint* c, int periodic) {
   if (is_parents(c)) return ECHILD;
   if (c->critical != 0) return EBUSY;
   if (!c->started || !c->saves) return ENOENT;
@@ -300,7 +315,8 @@ int sublet_checkpoint_save(struct sublet_checkpoint* c) {
   uint64_t bytes = 0;
   const int error = sublet_save_file(c, &bytes);
   const uint64_t end = boot_ns();
-  sublet_signals_plan(c->period_s);
+  if (error == 0) sublet_add_save(&c->costs, (end - begin) / 1000, periodic);
+  plan_save(c);
   SET(c->status->save_failed_errno, (uint32_t)error);
   if (error != 0) {
     sublet_say(c, "cannot save: %s; generation %llu is kept", strerror(error),
@@ -313,6 +329,8 @@ int sublet_checkpoint_save(struct sublet_checkpoint* c) {
   __atomic_store_n(&c->status->generation, c->generation, __ATOMIC_RELEASE);
   return 0;
 }
+
+int sublet_checkpoint_save(struct sublet_checkpoint* c) { return save(c, 0); }
 
 static void count_want(struct sublet_checkpoint* c) {
   SET(c->status->wants_seen, c->status->wants_seen + 1);
@@ -327,12 +345,12 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   if (asked) count_want(c);
   if (leave) count_want(c);
   const int saved = leave || asked || due;
-  if (saved) sublet_checkpoint_save(c);
+  if (saved) save(c, !leave && !asked);
   /* Asked to leave during that save: the state has not changed since. */
   if (!leave && sublet_leave_requested()) {
     leave = 1;
     count_want(c);
-    if (!saved) sublet_checkpoint_save(c);
+    if (!saved) save(c, 0);
   }
   if (!leave) return SUBLET_GO_ON;
   c->leaving = 1;

@@ -184,7 +184,7 @@ contains
     call answer(error, "variable "//trim(name), stat)
   end subroutine
 
-  ! path: the file to use without a pool. period_s: seconds between periodic saves; 0: 600;
+  ! path: the file to use without a pool. period_s: seconds between periodic saves; 0: chosen;
   ! checkpoint_never: none. With leave_by_returning, point tells when to leave. resumed:
   ! whether the variables were restored. The reason of a refusal is on stderr; stat is then -1.
   subroutine start_handle(this, path, period_s, leave_by_returning, resumed, stat)

@@ -73,7 +73,8 @@ struct sublet_checkpoint_options {
   /* The file to use without a pool (SUBLET_CHECKPOINT_DIR is not set); if NULL, nothing
    * is saved then, and the two signals are not handled. */
   const char* path;
-  /* Seconds between periodic saves; 0: 600; SUBLET_CHECKPOINT_NEVER: none. Overridden by
+  /* Seconds between periodic saves; SUBLET_CHECKPOINT_NEVER: none; 0: by what a save takes and
+   * how long machines are idle, from 30 s to 10 min, and at most 1 % of the run. Overridden by
    * the environment variable SUBLET_CHECKPOINT_PERIOD (seconds; 0: never). A timer tells by
    * SIGUSR1 that a save is due. */
   uint32_t period_s;
@@ -167,7 +168,8 @@ uint32_t sublet_checkpoint_resumed_layout(const struct sublet_checkpoint* c);
  * now on. `options` may be NULL. Returns SUBLET_RESUMED, SUBLET_NEW, or SUBLET_REFUSED
  * with the reason on stderr and in message(): the checkpoint is from another program or
  * layout or has another format version, another process uses it, or `restore` failed (the
- * variables are then undefined). In that case nothing on disk is changed; the program should exit. */
+ * variables are then undefined). In that case nothing on disk is changed; the program should exit.
+ */
 int sublet_checkpoint_start(struct sublet_checkpoint* c,
                             const struct sublet_checkpoint_options* options);
 

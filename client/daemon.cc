@@ -19,6 +19,7 @@
 #include "client/link/corba_server.h"
 #include "client/link/session_keeper.h"
 #include "client/machine/disk_watch.h"
+#include "client/machine/idle_history.h"
 #include "client/machine/machine.h"
 #include "client/machine/memory_pressure.h"
 #include "client/machine/memory_watch.h"
@@ -78,6 +79,7 @@ class Daemon {
   MachineIdentity identity_;
   PublicPresence presence_;
   bool presence_known_ = false;
+  IdleHistory idle_;
   OwnersPresence owners_;    // by the monitor's last word
   bool owner_gone_ = false;  // by the monitor's last word; not `away`: what stayed may go on
 
@@ -122,6 +124,7 @@ Daemon::Daemon(const ClientSettings& settings)
                                           walls_.possible())),
       network_(network_rules(settings, cgroups_, walls_)),
       identity_(ensure_identity(system_files(), state_)),
+      idle_(system_files(), state_ + "/idle-history"),
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
           desk_settings(settings, state_, facts_, accounts_, network_), system_files(), presence_,
@@ -188,7 +191,9 @@ Daemon::Daemon(const ClientSettings& settings)
       [this] { return desk_.has_ahead(); });
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
-      desk_, *reporter_, cache_, job_settings(settings, state_, facts_, cgroups_, walls_, network_),
+      desk_, *reporter_, cache_,
+      job_settings(settings, state_, facts_, cgroups_, walls_, network_,
+                   [this] { return idle_.mean_s(now_ns()); }),
       shepherd_program(settings), mover_command(), attempts_.events());
   check_walls(settings, walls_);
   check_traffic(settings, cgroups_);
@@ -272,6 +277,7 @@ void Daemon::on_presence(const sublet_frame& frame) {
   const bool gone = frame.state == SUBLET_PRESENCE_AWAY;
   const bool away = sublet_jobs_may_come(frame.state, frame.reason);
   const bool was_away = presence_.away.exchange(away);
+  if (idle_.note(away, now_ns())) local_.post([this] { idle_.store(); });
   const OwnersPresence owners = {static_cast<sublet_presence>(frame.state),
                                  static_cast<sublet_presence_reason>(frame.reason), frame.instant};
   const bool told_before =
@@ -304,6 +310,7 @@ void Daemon::give_back_ahead() {
 
 void Daemon::on_blind() {
   presence_.away = false;
+  idle_.note(false, now_ns());
   owners_ = {SUBLET_PRESENCE_ACTIVE, SUBLET_PRESENCE_BLIND, now_ns()};
   attempts_.evict(SUBLET_LEAVE_BLIND, owners_, now_ns());
   give_back_ahead();

@@ -185,8 +185,10 @@ void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups
 
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
-                         const WallsTrial& walls, const NetworkRules& network) {
+                         const WallsTrial& walls, const NetworkRules& network,
+                         std::function<int64_t()> mean_idle_s) {
   JobSettings job;
+  job.mean_idle_s = std::move(mean_idle_s);
   job.walls = walls.possible();
   job.network = network;
   job.bandwidth = settings.bandwidth;

@@ -5,6 +5,7 @@
 #define SUBLET_CLIENT_SETTING_UP_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ NetworkRules network_rules(const ClientSettings& settings, const AttemptCgroups&
 void check_traffic(const ClientSettings& settings, const AttemptCgroups& cgroups);
 JobSettings job_settings(const ClientSettings& settings, const std::string& state,
                          const MachineFacts& facts, const AttemptCgroups& cgroups,
-                         const WallsTrial& walls, const NetworkRules& network);
+                         const WallsTrial& walls, const NetworkRules& network,
+                         std::function<int64_t()> mean_idle_s);
 // The path of sublet-shepherd.
 std::string shepherd_program(const ClientSettings& settings);
 // Of the process that moves large files.

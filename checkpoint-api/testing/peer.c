@@ -8,6 +8,10 @@
  *                                     and that many bytes; writes each to PATH, tries to
  *                                     resume from it, and prints n, x or r (as above)
  *
+ *        checkpoint-peer intervals    reads lines of numbers from stdin, what a save takes and what
+ *                                     saves have taken in us, the run's ms and the mean idle time
+ *                                     in s, and prints the ms until the next save
+ *
  * Program "peer", layout 1; of each type a section of three elements, named by its number
  * ("1" to "10"), and a stream of bytes, "stream". In host order. */
 #define _GNU_SOURCE
@@ -17,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checkpoint-api/interval.h"
 #include "checkpoint-api/sublet_checkpoint.h"
 
 enum { kTypes = 10, kElements = 3, kMostBytes = 1 << 16 };
@@ -104,7 +109,17 @@ static int judge(const char* path) {
   return 0;
 }
 
+static int intervals(void) {
+  unsigned long long one_us, spent_us, elapsed_ms, mean_idle_s;
+  while (scanf("%llu %llu %llu %llu", &one_us, &spent_us, &elapsed_ms, &mean_idle_s) == 4) {
+    const struct sublet_save_costs costs = {one_us, spent_us};
+    printf("%llu\n", (unsigned long long)sublet_next_save_ms(&costs, elapsed_ms, mean_idle_s));
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "intervals") == 0) return intervals();
   if (argc != 3) return 2;
   if (strcmp(argv[1], "judge") == 0) return judge(argv[2]);
   int result;

@@ -187,13 +187,14 @@ StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, Input
 }
 
 std::vector<std::string> job_environment(const Assignment& assignment,
-                                         const std::string& work_folder) {
+                                         const std::string& work_folder, int64_t mean_idle_s) {
   std::vector<std::string> out;
   for (const auto& variable : assignment.job.environment) {
     bool ours = variable.starts_with("SUBLET_JOB=") || variable.starts_with("SUBLET_ATTEMPT=") ||
                 variable.starts_with("SUBLET_STATUS=") ||
                 variable.starts_with("SUBLET_CHECKPOINT_DIR=") ||
                 variable.starts_with("SUBLET_CHECKPOINT_FILES=") ||
+                variable.starts_with("SUBLET_MEAN_IDLE=") ||
                 variable.starts_with("SUBLET_RESOURCES=") || variable.starts_with("SUBLET_GPUS=") ||
                 (!assignment.gpus.empty() && variable.starts_with("CUDA_VISIBLE_DEVICES="));
     if (!ours) out.push_back(variable);
@@ -207,6 +208,7 @@ std::vector<std::string> job_environment(const Assignment& assignment,
   add_unless_given("LANG", "C.UTF-8");
   out.push_back("SUBLET_JOB=" + std::to_string(assignment.name.job));
   out.push_back("SUBLET_ATTEMPT=" + std::to_string(assignment.name.attempt));
+  if (mean_idle_s > 0) out.push_back("SUBLET_MEAN_IDLE=" + std::to_string(mean_idle_s));
   const rules::NamedAmounts& resources = assignment.job.needs.resources;
   if (!resources.empty()) out.push_back("SUBLET_RESOURCES=" + resources.text());
   const std::vector<std::string>& own = assignment.job.own_checkpoint.files;
@@ -254,7 +256,8 @@ AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, ui
   AttemptOrder order;
   order.job = static_cast<int64_t>(what.name.job);
   order.attempt = what.name.attempt;
-  order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER);
+  order.environment = job_environment(what, work.folder + "/" SUBLET_WORK_FOLDER,
+                                      settings.mean_idle_s ? settings.mean_idle_s() : 0);
   order.program = what.job.program;  // the shepherd looks it up, under the job's account
   order.arguments.push_back(what.job.program);
   order.arguments.insert(order.arguments.end(), what.job.arguments.begin(),

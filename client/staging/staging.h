@@ -6,6 +6,7 @@
 #ifndef SUBLET_CLIENT_STAGING_STAGING_H_
 #define SUBLET_CLIENT_STAGING_STAGING_H_
 
+#include <functional>
 #include <string>
 
 #include "attempt/cgroup.h"
@@ -41,6 +42,7 @@ struct JobSettings {
   uint64_t output_text_most = 64u << 20;
   uint64_t output_file_most = uint64_t{4} << 30;
   uint64_t checkpoint_largest = 1u << 30;
+  std::function<int64_t()> mean_idle_s;  // IdleHistory::mean_s; null: not known
 
   uint64_t text_bound(const Assignment& what) const;
   uint64_t file_bound(const Assignment& what) const;
@@ -62,9 +64,10 @@ StagingOutcome stage(AttemptWork& work, ServerCalls& server, Mover& mover, Input
 AttemptOrder make_order(const AttemptWork& work, const JobSettings& settings, uint64_t disk_free,
                         const std::string& server);
 
-// The complete environment of the job's program, except what the shepherd adds.
+// The complete environment of the job's program, except what the shepherd adds. `mean_idle_s`: of
+// this machine; 0: not known.
 std::vector<std::string> job_environment(const Assignment& assignment,
-                                         const std::string& work_folder);
+                                         const std::string& work_folder, int64_t mean_idle_s);
 
 }  // namespace sublet::client
 

@@ -207,10 +207,12 @@ class StagingTest : public CppUnit::TestFixture {
     std::vector<std::string> expected = {
         "HOME=/elsewhere", "X=1",          "TMPDIR=/w",       "PATH=/usr/local/bin:/usr/bin:/bin",
         "LANG=C.UTF-8",    "SUBLET_JOB=7", "SUBLET_ATTEMPT=1"};
-    CPPUNIT_ASSERT(expected == job_environment(what_, "/w"));
+    CPPUNIT_ASSERT(expected == job_environment(what_, "/w", 0));
     // Only who has GPUs is told which.
-    what_.job.environment = {"CUDA_VISIBLE_DEVICES=7", "SUBLET_GPUS=7", "SUBLET_RESOURCES=x"};
-    CPPUNIT_ASSERT_EQUAL(std::string("CUDA_VISIBLE_DEVICES=7"), job_environment(what_, "/w").at(0));
+    what_.job.environment = {"CUDA_VISIBLE_DEVICES=7", "SUBLET_GPUS=7", "SUBLET_RESOURCES=x",
+                             "SUBLET_MEAN_IDLE=1"};
+    CPPUNIT_ASSERT_EQUAL(std::string("CUDA_VISIBLE_DEVICES=7"),
+                         job_environment(what_, "/w", 0).at(0));
     what_.job.needs.resources = rules::NamedAmounts::parse("gpu=2 ansys=1");
     what_.gpus = {"0", "3"};
     expected = {"HOME=/w",
@@ -222,7 +224,10 @@ class StagingTest : public CppUnit::TestFixture {
                 "SUBLET_RESOURCES=ansys=1 gpu=2",
                 "SUBLET_GPUS=0,3",
                 "CUDA_VISIBLE_DEVICES=0,3"};
-    CPPUNIT_ASSERT(expected == job_environment(what_, "/w"));
+    CPPUNIT_ASSERT(expected == job_environment(what_, "/w", 0));
+    what_.gpus.clear();
+    CPPUNIT_ASSERT_EQUAL(std::string("SUBLET_MEAN_IDLE=5400"),
+                         job_environment(what_, "/w", 5400).at(7));
   }
 
   void the_standard_input() {

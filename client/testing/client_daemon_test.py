@@ -245,6 +245,7 @@ class ClientDaemon(unittest.TestCase):
         out = {o["name"]: o["bytes"] for o in server.wait("ended", job=1)["outputs"]}["stdout"]
         found = dict(line.split("=", 1) for line in out.splitlines())
         folder = os.path.realpath(self.state) + "/attempts/1.1"
+        self.assertGreaterEqual(int(found.pop("SUBLET_MEAN_IDLE")), 7200)
         self.assertEqual(found, {
             "MINE": "1", "LANG": "de_DE.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin",
             "HOME": folder + "/work", "TMPDIR": folder + "/work", "SUBLET_JOB": "1",

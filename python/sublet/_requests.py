@@ -5,6 +5,8 @@ import signal
 import threading
 import time
 
+from ._interval import Costs, next_save_ms
+
 _LONGEST_WAIT_S = 60  # a suspended machine's clock goes on, the wait does not
 
 
@@ -57,22 +59,37 @@ class Signals:
 
 
 class Timer:
-    """Calls `wake` in a thread of its own when a save is due, `period_ns` after the last one. Main
-    thread, except `wake`. period_ns 0: never."""
+    """Calls `wake` in a thread of its own when a save is due: `period_ns` after the last one, or if
+    that is None by what saves take and `mean_idle_s`. Main thread, except `wake`. period_ns 0:
+    never."""
 
-    def __init__(self, period_ns, wake):
-        self._period_ns = period_ns
+    def __init__(self, period_ns, mean_idle_s, wake):
+        self._chosen_ns = period_ns
+        self._mean_idle_s = mean_idle_s
         self._wake = wake
+        self._costs = Costs()
+        self._started_ns = boot_ns()
         self._stopped = threading.Event()
-        self.saved()
-        if period_ns:
+        self._plan()
+        if self._period_ns:
             self._thread = threading.Thread(target=self._run, name="sublet-checkpoint",
                                             daemon=True)
             self._thread.start()
 
-    def saved(self):
-        """Plans the next save from now on."""
-        self._due_ns = boot_ns() + self._period_ns
+    def _plan(self):
+        now = boot_ns()
+        if self._chosen_ns is None:
+            self._period_ns = 1000000 * next_save_ms(
+                self._costs, (now - self._started_ns) // 1000000, self._mean_idle_s)
+        else:
+            self._period_ns = self._chosen_ns
+        self._due_ns = now + self._period_ns
+
+    def tried(self, took_ns, saved, periodic):
+        """Plans the next save, after one that took so long."""
+        if saved:
+            self._costs.add(took_ns // 1000, periodic)
+        self._plan()
 
     def due(self):
         return bool(self._period_ns) and boot_ns() >= self._due_ns

@@ -29,6 +29,7 @@ import threading
 
 from . import _format
 from ._files import Files, Refused
+from ._interval import MEAN_IDLE_S
 from ._requests import Signals, Timer, boot_ns
 from ._sections import Array, Generator, Object, ObjectSection, Range, Value, ValueSection
 from ._status import Page
@@ -45,7 +46,7 @@ class CheckpointRefused(RuntimeError):
     wrongly; the text says which, and what to do. Nothing on disk was changed."""
 
 
-def open(program, layout, path=None, period=600, pickle=False, oldest=None):
+def open(program, layout, path=None, period=None, pickle=False, oldest=None):
     """Opens the program's checkpoint and handles both signals from now on. Returns a Checkpoint, to
     be used in a `with` statement.
 
@@ -53,7 +54,9 @@ def open(program, layout, path=None, period=600, pickle=False, oldest=None):
     layout   0 to 2**32 - 1. Raise it whenever the meaning of the saved parts changes.
     path     the file to use without a pool (SUBLET_CHECKPOINT_DIR is not set); None: nothing is
              saved then, and the signals keep their meaning.
-    period   seconds between periodic saves, 0: none. SUBLET_CHECKPOINT_PERIOD overrides it.
+    period   seconds between periodic saves, 0: none. None: by what a save takes and how long
+             machines are idle, from 30 s to 10 min, and at most 1 % of the run.
+             SUBLET_CHECKPOINT_PERIOD overrides it.
     pickle   whether object() is allowed. Unpickling a file runs what its writer chose: allow it
              only if nobody else can write to the file.
     oldest   the oldest layout that is read too; None: only the program's own. What was different in
@@ -78,16 +81,22 @@ def _name(text, most, what):
     return name
 
 
-def _period_ns(period):
-    text = os.environ.get("SUBLET_CHECKPOINT_PERIOD")
-    if text is not None:
-        if text.isascii() and text.isdigit() and len(text) <= 9:
-            period = int(text)
-        else:
-            _say("SUBLET_CHECKPOINT_PERIOD is not a number of seconds; ignored")
-    if period < 0:
-        raise ValueError("the period is at least 0 seconds, not %r" % (period,))
-    return int(period * 1000000000)
+def _seconds_of(variable):
+    """The variable's value; None: there is none, or it makes no sense."""
+    text = os.environ.get(variable)
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 9:
+        return int(text)
+    _say("%s is not a number of seconds; ignored" % variable)
+    return None
+
+
+def _timer(period, wake):
+    users, idle = _seconds_of("SUBLET_CHECKPOINT_PERIOD"), _seconds_of("SUBLET_MEAN_IDLE")
+    period = period if users is None else users
+    return Timer(None if period is None else int(period * 1000000000),
+                 MEAN_IDLE_S if idle is None else idle, wake)
 
 
 def _open_files(pool, path):
@@ -122,6 +131,8 @@ class Checkpoint:
 
     def __init__(self, program, layout, path, period, pickle, oldest):
         self._program = _name(program, _format.MAX_PROGRAM, "a program's name")
+        if period is not None and period < 0:
+            raise ValueError("the period is at least 0 seconds, not %r" % (period,))
         if not 0 <= layout < 2**32:
             raise ValueError("a layout is a number from 0 to 2**32 - 1, not %r" % (layout,))
         if oldest is not None and not 0 <= oldest <= layout:
@@ -143,11 +154,11 @@ class Checkpoint:
         self._pool = os.environ.get("SUBLET_CHECKPOINT_DIR") or None
         self._path = None if path is None else os.fsdecode(path)
         if self._pool or self._path is not None:
-            self._start(_period_ns(period))
+            self._start(period)
         # Whether the next safe point has something to do; the only thing that an idle one reads.
         self._wanted = True
 
-    def _start(self, period_ns):
+    def _start(self, period):
         global _opened
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("a checkpoint is opened by the main thread, which gets the signals")
@@ -162,7 +173,7 @@ class Checkpoint:
             raise
         self._page = _open_page()
         self._signals = Signals(self._page, self._wake)
-        self._timer = Timer(period_ns, self._wake)
+        self._timer = _timer(period, self._wake)
         self._page.fill(self._source.bytes if self._source else 0, self._generation,
                         self._progress_ppm)
         _opened = self
@@ -349,7 +360,7 @@ class Checkpoint:
             self._page.add_one("wants_seen")
         saved = leave or asked or self._timer.due()
         if saved:
-            self._try_to_save()
+            self._try_to_save(periodic=not leave and not asked)
         # Asked to leave during that save: the state has not changed since.
         if not leave and self._signals.leave:
             leave = True
@@ -377,15 +388,15 @@ class Checkpoint:
         self._save()
         return True
 
-    def _try_to_save(self):
+    def _try_to_save(self, periodic=False):
         try:
-            self._save()
+            self._save(periodic)
         except Exception as error:  # whatever an object's own class raises when it is pickled
             _say("cannot save: %s; generation %d is kept" % (
                 getattr(error, "strerror", None) or error, self._generation))
 
-    def _save(self):
-        page, begin = self._page, boot_ns()
+    def _save(self, periodic=False):
+        page, begin, saved = self._page, boot_ns(), False
         try:
             if self._files is None:
                 raise OSError(self._folder_errno, os.strerror(self._folder_errno))
@@ -393,6 +404,7 @@ class Checkpoint:
                         for name, section in self._sections.items()]
             generation, size = self._files.save(self._program, self._layout, self._progress_ppm,
                                                 sections)
+            saved = True
         except OSError as error:
             page["save_failed_errno"] = error.errno or errno.EIO
             raise
@@ -400,8 +412,8 @@ class Checkpoint:
             page["save_failed_errno"] = errno.ECANCELED
             raise
         finally:
-            self._timer.saved()
-        end = boot_ns()
+            end = boot_ns()
+            self._timer.tried(end - begin, saved, periodic)
         self._generation = generation
         page["save_failed_errno"] = 0
         page["checkpoint_bytes"] = size

@@ -9,6 +9,7 @@ import unittest
 
 from . import _format, checkpoint
 from ._crc64 import by_table, crc64
+from ._interval import Costs, next_save_ms
 from .testing import PYTHON, Case, run
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(os.environ.get(
@@ -130,6 +131,18 @@ class PeerTest(Case):
         self.assertEqual(self.peer("show"), "resumed 1\n%sstream 68656c6c6f\n" % shown)
         self.assertEqual(numbers[0][0], -128)  # signed
         self.assertGreater(numbers[1][0], 200)
+
+    def test_the_same_intervals(self):
+        pick = random.Random(3)
+        cases = [(pick.choice((0, 1, pick.randrange(2000), pick.randrange(10**11))),
+                  pick.randrange(10**pick.randrange(1, 11)),
+                  pick.randrange(10**pick.randrange(1, 11)),
+                  pick.choice((0, 7200, 2**64 - 1, pick.randrange(10**7)))) for _ in range(5000)]
+        said = subprocess.run([PEER, "intervals"], check=True, text=True, stdout=subprocess.PIPE,
+                              input="".join("%d %d %d %d\n" % case for case in cases)).stdout
+        ours = [next_save_ms(Costs(one, spent), elapsed, idle)
+                for one, spent, elapsed, idle in cases]
+        self.assertEqual(list(map(int, said.split())), ours)
 
     def test_one_at_a_time(self):
         c = self.opened("peer")

@@ -375,6 +375,9 @@ print(found)
             details, text = self.shell(pool, script, "--env", "COLOUR=blue")
             self.assertEqual(details["state"], "done", details)
             lines = text.split("\n")
+            idle = [line for line in lines if line.startswith("SUBLET_MEAN_IDLE=")]
+            self.assertGreaterEqual(int(idle[0].split("=")[1]), 7200)
+            lines.remove(idle[0])
             work = os.path.join(curly.state, "attempts", "%d.1" % details["id"], "work")
             folder = os.path.dirname(work)
             expected = sorted(["COLOUR=blue", "HOME=" + work, "TMPDIR=" + work, "PWD=" + work,
