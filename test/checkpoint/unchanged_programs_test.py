@@ -1,5 +1,5 @@
-"""Programs from Debian that save themselves, each evicted ten times: GNU ddrescue and make end with
-the same results as undisturbed."""
+"""Programs from Debian that save themselves, each evicted ten times: GNU ddrescue, make and John the
+Ripper end with the same results as undisturbed."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ class UnchangedPrograms(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.here)
 
     def needs(self, program):
-        if shutil.which(program) is None:
+        if shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin") is None:
             self.skipTest("skipped: %s is not installed" % program)
 
     def work_folder(self, job):
@@ -53,20 +53,27 @@ class UnchangedPrograms(unittest.TestCase):
             pass  # it moves
         return found
 
-    def evict_in_mid_run(self, job):
+    def cpu_seconds(self, job, folder):
+        """Whole ones that its attempt has used: for a program that saves only when it ends."""
+        record = self.curly.record(os.path.basename(os.path.dirname(folder))) or {}
+        return harness.cpu_ticks(int(record.get("job_pid", 0))) // os.sysconf("SC_CLK_TCK")
+
+    def evict_in_mid_run(self, job, reached):
         self.pool.wait_state(job, "running")
         folder = self.work_folder(job)
-        before = self.saved(job, folder)
-        wait_for(lambda: self.saved(job, folder) != before,
-                 "the program to do something\n" + self.pool.all_logs())
+        before = reached(job, folder)
+        wait_for(lambda: reached(job, folder) != before,
+                 lambda: "the program to do something\n" + self.pool.all_logs())
         self.curly.owner("active")
-        wait_for(lambda: not self.curly.attempts(), "the job to leave\n" + self.pool.all_logs())
+        wait_for(lambda: not self.curly.attempts(),
+                 lambda: "the job to leave\n" + self.pool.all_logs())
         self.curly.owner("away")
 
-    def run_it(self, example):
+    def run_it(self, example, reached=None):
+        """`reached` tells by another value that the attempt has done something."""
         job = self.pool.submit(os.path.join(EXAMPLES, example))[0]
         for _ in range(EVICTIONS):
-            self.evict_in_mid_run(job)
+            self.evict_in_mid_run(job, reached or self.saved)
         shown = self.pool.wait_state(job, ["done", "failed", "held"])
         self.assertEqual(shown["state"], "done", "%s\n%s" % (shown, self.pool.run("logs", job, "--both")))
         self.assertEqual([one["ended"] for one in shown["attempt_list"]],
@@ -92,6 +99,19 @@ class UnchangedPrograms(unittest.TestCase):
         shutil.copy(LETTERS, os.path.join(self.here, "letters"))
         self.undisturbed("make", "--silent", "summary")
         self.assertEqual(read(self.here, "fetched", "summary"), read(self.here, "summary"))
+
+    def test_a_search(self):
+        self.needs("john")
+        if os.geteuid() != 0:
+            self.skipTest("skipped: only a slot's own account has no home that John would look for")
+        self.run_it("john.toml", self.cpu_seconds)
+        known = dict(letters="lemons", photos="tango")
+        expected = ""
+        for line in read(EXAMPLES, "forgotten").decode().splitlines():
+            name, hashed = line.split(":")
+            expected += "%s:%s\n" % (hashed, known.pop(name))
+        self.assertEqual(known, {})
+        self.assertEqual(read(self.here, "fetched", ".john", "john.pot").decode(), expected)
 
 
 if __name__ == "__main__":
