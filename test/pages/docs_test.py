@@ -228,6 +228,23 @@ class Docs(unittest.TestCase):
         self.assertRegex(told, r"(?m)^WHEN .*\n\S+ +\d+\.1 +simulated owner( +\S+ ms){4}$")
         self.assertNotIn("attempt 3", told)
 
+    def test_the_first_example_is_the_listing(self):
+        listing = [b for b in blocks("README.md") if b.language == "c"][0]
+        self.assertEqual(listing.text, read("examples/pi/pi.c"))
+
+    def test_batch_files_of_the_examples(self):
+        """Everything that they name exists."""
+        seen = 0
+        for path in glob.glob(os.path.join(harness.ROOT, "examples", "*", "*.toml")):
+            if os.path.basename(path) == "heat.toml" and \
+                    not os.path.exists(os.path.join(harness.BIN, "heat")):
+                continue  # no Fortran compiler
+            done = subprocess.run([os.path.join(harness.BIN, "sublet"), "submit", "--dry-run", path],
+                                  text=True, capture_output=True, timeout=harness.PATIENCE)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), path)
+            seen += 1
+        self.assertGreater(seen, 8)
+
     def test_listing_saves_itself(self):
         """The program of README.md, when asked to leave, resumes where it was."""
         listing = [b for b in blocks("README.md") if b.language == "c"][0]
