@@ -17,7 +17,7 @@ import measure
 import harness
 
 NAMES = ["throughput", "latency", "neighbours", "submit", "dispatch", "decide", "machines",
-         "restart", "idle", "owner", "interference", "checkpoint", "transfer"]
+         "restart", "idle", "owner", "interference", "checkpoint", "goodput", "transfer"]
 
 
 def bench(name):

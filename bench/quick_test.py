@@ -70,6 +70,8 @@ METRICS = {
     "checkpoint": ["letters_size", "letters_image", "letters_gone_p50", "save_p50", "save_p99",
                    "save_1mb", "restore_1mb", "idle_point", "idle_point_called",
                    "python_idle_point"],
+    "goodput": [what + save for save in ("2ms", "100ms", "5s")
+                for what in ("lost_", "saves_")] + ["lost_every_5min", "lost_hourly"],
     "transfer": ["copy", "submit", "fetch"],
 }
 # Only printed if the rival is installed.
