@@ -81,7 +81,10 @@ struct sublet_checkpoint {
   int in_pool;   /* ... because of SUBLET_CHECKPOINT_DIR */
   int leave_by_returning;
   int leaving; /* saved for the last time */
-  int folder;  /* -1: not open, see folder_errno */
+  int counts_points;
+  uint64_t points;  /* counted so far */
+  uint64_t stop_at; /* the number of the point at which to leave; 0: none */
+  int folder;       /* -1: not open, see folder_errno */
   int folder_errno;
   int newest_is_whole; /* the file `newest` was verified or written by us */
   uint64_t generation;

@@ -40,6 +40,7 @@ class SignalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SignalsTest);
   CPPUNIT_TEST(sigterm_saves_and_leaves);
   CPPUNIT_TEST(the_handler_itself_counts_the_request);
+  CPPUNIT_TEST(a_rehearsal_leaves_at_a_point);
   CPPUNIT_TEST(sigusr1_saves_and_goes_on);
   CPPUNIT_TEST(the_program_may_leave_by_itself);
   CPPUNIT_TEST(a_request_during_a_save_is_answered_by_that_save);
@@ -59,8 +60,8 @@ class SignalsTest : public CppUnit::TestFixture {
 
  public:
   void setUp() override {
-    for (const char* name :
-         {"SUBLET_CHECKPOINT_DIR", "SUBLET_STATUS", "SUBLET_CHECKPOINT_PERIOD"}) {
+    for (const char* name : {"SUBLET_CHECKPOINT_DIR", "SUBLET_STATUS", "SUBLET_CHECKPOINT_PERIOD",
+                             "SUBLET_CHECKPOINT_STOP_AT"}) {
       unsetenv(name);
     }
   }
@@ -115,6 +116,21 @@ class SignalsTest : public CppUnit::TestFixture {
     }));
     CPPUNIT_ASSERT_EQUAL(0, end);
     CPPUNIT_ASSERT_EQUAL(0u, pool.page().wants_seen);
+  }
+
+  // It counts a step before each point.
+  void a_rehearsal_leaves_at_a_point() {
+    Pool pool;
+    for (const char* point : {"3", "4"}) {
+      setenv("SUBLET_CHECKPOINT_STOP_AT", point, 1);
+      const pid_t pid = start_child([] { return count_for_ever(); });
+      CPPUNIT_ASSERT(exited_with(end_of(pid), SUBLET_EXIT_LEFT));
+      CPPUNIT_ASSERT_EQUAL(std::uint64_t(point[0] - '0'), pool.page().points);
+      CPPUNIT_ASSERT_EQUAL(1u, pool.page().left);
+    }
+    unsetenv("SUBLET_CHECKPOINT_STOP_AT");
+    unsetenv("SUBLET_STATUS");
+    CPPUNIT_ASSERT_EQUAL(std::uint64_t{7}, resumed_step());
   }
 
   void sigusr1_saves_and_goes_on() {

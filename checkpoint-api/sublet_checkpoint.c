@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,13 +144,13 @@ static void choose_files(struct sublet_checkpoint* c, const char* folder, const 
   free(copy);
 }
 
-/* Parses seconds; digits only. */
-static int parse_seconds(const char* text, uint32_t* seconds) {
-  *seconds = 0;
-  if (text[0] == 0 || strlen(text) > 9) return 0;
+/* Digits only. */
+static int parse_number(const char* text, size_t most_digits, uint64_t* number) {
+  *number = 0;
+  if (text[0] == 0 || strlen(text) > most_digits) return 0;
   for (; *text != 0; ++text) {
     if (*text < '0' || *text > '9') return 0;
-    *seconds = *seconds * 10 + (uint32_t)(*text - '0');
+    *number = *number * 10 + (uint64_t)(*text - '0');
   }
   return 1;
 }
@@ -157,9 +158,9 @@ static int parse_seconds(const char* text, uint32_t* seconds) {
 /* The variable's value; -1: there is none, or it makes no sense. */
 static int64_t seconds_of(struct sublet_checkpoint* c, const char* variable) {
   const char* text = getenv(variable);
-  uint32_t seconds;
+  uint64_t seconds;
   if (text == NULL) return -1;
-  if (parse_seconds(text, &seconds)) return seconds;
+  if (parse_number(text, 9, &seconds)) return (int64_t)seconds;
   sublet_say(c, "%s is not a number of seconds; ignored", variable);
   return -1;
 }
@@ -180,6 +181,17 @@ static int plan_save(struct sublet_checkpoint* c) {
   return sublet_signals_plan(c->period_is_chosen
                                  ? UINT64_C(1000) * c->period_s
                                  : sublet_next_save_ms(&c->costs, elapsed_ms, c->mean_idle_s));
+}
+
+/* A rehearsal counts the points. Meanwhile attention stays up, so that each gets here. */
+static void choose_stop(struct sublet_checkpoint* c) {
+  const char* text = getenv("SUBLET_CHECKPOINT_STOP_AT");
+  if (text == NULL) return;
+  c->counts_points = parse_number(text, 18, &c->stop_at);
+  if (!c->counts_points) {
+    sublet_say(c, "SUBLET_CHECKPOINT_STOP_AT is not a number of points; ignored");
+  }
+  if (c->counts_points) SET(c->shown.attention, 1);
 }
 
 static void open_status(struct sublet_checkpoint* c) {
@@ -205,6 +217,7 @@ static void fill_status(struct sublet_checkpoint* c, const struct sublet_header*
   SET(s->progress_ppm, c->progress_ppm);
   SET(s->save_failed_errno, 0);
   SET(s->wants_seen, 0);
+  SET(s->points, 0);
   SET(s->resumed_generation, resumed == NULL ? 0 : resumed->generation);
   SET(s->resumed_progress_ppm, resumed == NULL ? -1 : resumed->progress_ppm);
   SET(s->generation, c->generation);
@@ -300,6 +313,7 @@ int sublet_checkpoint_start(struct sublet_checkpoint* c,
     if (plan_save(c) != 0) {
       sublet_say(c, "no timer for periodic saves: %s; saving only on request", strerror(errno));
     }
+    choose_stop(c);
     fill_status(c, result == SUBLET_RESUMED ? &header : NULL);
   }
   c->started = 1;
@@ -336,12 +350,20 @@ static void count_want(struct sublet_checkpoint* c) {
   SET(c->status->wants_seen, c->status->wants_seen + 1);
 }
 
+/* A rehearsal asks at a certain point, by the same signal as a shepherd at an instant. */
+static void count_point(struct sublet_checkpoint* c) {
+  SET(c->status->points, ++c->points);
+  if (c->points == c->stop_at) raise(SIGTERM);
+}
+
 int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   if (!c->started || !c->saves || is_parents(c) || c->critical != 0) return SUBLET_GO_ON;
   if (c->leaving) return SUBLET_LEAVE;
+  if (c->counts_points) count_point(c);
   int asked, due;
   int leave = sublet_leave_requested();
   sublet_take_requests(&asked, &due);
+  if (c->counts_points) SET(c->shown.attention, 1);
   if (asked) count_want(c);
   if (leave) count_want(c);
   const int saved = leave || asked || due;

@@ -45,6 +45,7 @@ struct sublet_status {
   uint64_t resumed_generation;  /* generation from which this run resumed; 0: none */
   int32_t resumed_progress_ppm; /* progress stored in that generation; -1: none or unknown */
   uint32_t reserved_76;         /* 0 */
+  uint64_t points;              /* safe points so far; counted only in a rehearsal */
 };
 
 #ifdef __cplusplus
@@ -66,7 +67,8 @@ SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, wants_seen) == 56);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, leave_seen) == 60);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_generation) == 64);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_progress_ppm) == 72);
-SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 80);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, points) == 80);
+SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 88);
 #undef SUBLET_STATUS_ASSERT
 
 #endif /* SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_ */

@@ -29,6 +29,9 @@ class Signals:
         self._before = signal.signal(signal.SIGTERM, self._on_leave) or signal.SIG_DFL
 
     def _on_leave(self, _number, _frame):
+        self.ask_to_leave()
+
+    def ask_to_leave(self):
         self._page.add_one("leave_seen")
         self.leave = True
         self._wake()

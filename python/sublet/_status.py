@@ -19,7 +19,7 @@ _FIELDS = {
     "generation": (16, "Q"), "checkpoint_bytes": (24, "Q"), "saved_boot_ns": (32, "Q"),
     "save_ns": (40, "Q"), "progress_ppm": (48, "i"), "save_failed_errno": (52, "I"),
     "wants_seen": (56, "I"), "leave_seen": (60, "I"), "resumed_generation": (64, "Q"),
-    "resumed_progress_ppm": (72, "i"),
+    "resumed_progress_ppm": (72, "i"), "points": (80, "Q"),
 }
 
 
@@ -61,7 +61,7 @@ class Page:
         for field, value in (
                 ("left", 0), ("checkpoint_bytes", resumed_bytes), ("saved_boot_ns", 0),
                 ("save_ns", 0), ("progress_ppm", resumed_progress_ppm), ("save_failed_errno", 0),
-                ("wants_seen", 0), ("resumed_generation", resumed_generation),
+                ("wants_seen", 0), ("points", 0), ("resumed_generation", resumed_generation),
                 ("resumed_progress_ppm", resumed_progress_ppm),
                 ("generation", resumed_generation), ("magic", _MAGIC), ("version", _VERSION),
                 ("aware", 1)):

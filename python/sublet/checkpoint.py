@@ -99,6 +99,18 @@ def _timer(period, wake):
                  MEAN_IDLE_S if idle is None else idle, wake)
 
 
+def _stop_at():
+    """The number of the point at which a rehearsal asks to leave, 0: at none; None: no rehearsal,
+    points are not counted."""
+    text = os.environ.get("SUBLET_CHECKPOINT_STOP_AT")
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    _say("SUBLET_CHECKPOINT_STOP_AT is not a number of points; ignored")
+    return None
+
+
 def _open_files(pool, path):
     """Raises CheckpointRefused if another process has them; without the folder returns its errno
     instead, and the program goes on."""
@@ -149,6 +161,7 @@ class Checkpoint:
         self._generation = 0
         self._resumed = False
         self._page = Page()
+        self._stop_at = None
         self._complete = self._leaving = self._closed = False
         self._pid = os.getpid()
         self._pool = os.environ.get("SUBLET_CHECKPOINT_DIR") or None
@@ -174,6 +187,7 @@ class Checkpoint:
         self._page = _open_page()
         self._signals = Signals(self._page, self._wake)
         self._timer = _timer(period, self._wake)
+        self._stop_at = _stop_at()
         self._page.fill(self._source.bytes if self._source else 0, self._generation,
                         self._progress_ppm)
         _opened = self
@@ -355,6 +369,8 @@ class Checkpoint:
             return
         if self._leaving:
             self._leave()
+        if self._stop_at is not None:
+            self._count_point()
         asked, leave = self._signals.take_save(), self._signals.leave
         for _ in range(asked + leave):
             self._page.add_one("wants_seen")
@@ -369,6 +385,12 @@ class Checkpoint:
                 self._try_to_save()
         if leave:
             self._leave()
+
+    def _count_point(self):
+        self._wanted = True  # so that the next one is counted, too
+        self._page["points"] += 1
+        if self._page["points"] == self._stop_at:
+            self._signals.ask_to_leave()
 
     def _leave(self):
         self._leaving = self._wanted = True

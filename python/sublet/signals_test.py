@@ -82,6 +82,15 @@ class SignalsTest(Case):
             self.assertGreater(self.steps(), before)
             before = self.steps()
 
+    def test_a_rehearsal_leaves_at_a_point(self):
+        self.addCleanup(os.environ.pop, "SUBLET_CHECKPOINT_STOP_AT")
+        for point in (3, 4):
+            os.environ["SUBLET_CHECKPOINT_STOP_AT"] = str(point)
+            pid = fork(count_for_ever)
+            self.assertEqual(exit_of(pid), checkpoint.EXIT_LEFT)
+            self.assertEqual((self.page["points"], self.page["left"]), (point, 1))
+        self.assertEqual(self.steps(), 7)
+
     def test_sigusr1_saves_and_goes_on(self):
         pid = fork(count_for_ever)
         self.working(pid)
