@@ -238,6 +238,7 @@ int run_command_line(int argc, const char* const* argv) {
        {checkpoint_show_command, checkpoint_verify_command, checkpoint_diff_command,
         checkpoint_save_command, checkpoint_load_command})
     commands.push_back(command(checkpoint));
+  commands.push_back(rehearse_command(top));
   commands.push_back(completion_command(top));
   top.manual(command_manual());
   std::ostringstream out;

@@ -22,7 +22,8 @@ struct ServerAddress;
 inline constexpr int kExitJobsFailed = 1;
 inline constexpr int kExitNotWhole = 1;      // of checkpoint verify
 inline constexpr int kExitNoCheckpoint = 1;  // of checkpoint load
-inline constexpr int kExitTimeout = 124;     // as timeout(1) does
+inline constexpr int kExitRehearsalFailed = 1;
+inline constexpr int kExitTimeout = 124;  // as timeout(1) does
 
 // The options of all commands, and the connection to the server.
 class Context {
@@ -109,6 +110,7 @@ Command report_command(Arguments& top);
 Command metrics_command(Arguments& top);
 Command about_command(Arguments& top);
 Command join_command(Arguments& top);
+Command rehearse_command(Arguments& top);
 Command completion_command(Arguments& top);
 // The subcommands of `admin`.
 Command invite_command(Arguments& admin);

@@ -345,8 +345,7 @@ BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& c
   return plan;
 }
 
-void declare_job_options(Arguments& a, JobOptions* o) {
-  a.option("--name", &o->name, "name of the job (default: the program's)", "NAME");
+void declare_program_options(Arguments& a, JobOptions* o) {
   a.option("--input", &o->inputs, "send this file; the job finds it as NAME (repeatable)",
            "FILE[=NAME]");
   a.option("--executable", &o->executables, "the same of a file that the job can execute",
@@ -360,6 +359,25 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "NAME[?]");
   a.option("--env", &o->environment, "set a variable, or copy the current one (repeatable)",
            "NAME[=VALUE]");
+  a.option("--save-deadline", &o->save_deadline, "time to save when asked to leave, at most 10 min",
+           "TIME");
+  a.option(
+      "--checkpoint", &o->checkpoint,
+      "a file in which the program saves its state itself, a folder (NAME/) or a pattern: what "
+      "is whole of it when the job must leave is there again where it goes on (repeatable)",
+      "NAME");
+  a.option("--checkpoint-signal", &o->checkpoint_signal,
+           "the signal that asks the program to save and end (TERM)", "SIGNAL");
+  a.words("--checkpoint-signal", signal_names());
+  a.option("--checkpoint-exit", &o->checkpoint_exit,
+           "an exit status with which the program says that it has saved and is to be run again "
+           "(75 and 85; repeatable)",
+           "N");
+}
+
+void declare_job_options(Arguments& a, JobOptions* o) {
+  a.option("--name", &o->name, "name of the job (default: the program's)", "NAME");
+  declare_program_options(a, o);
   a.option("--os", &o->os, "operating system it needs, as `uname -s` prints it in lower case",
            "NAME");
   a.option("--architecture", &o->architecture, "architecture it needs, as `uname -m` prints it",
@@ -395,22 +413,8 @@ void declare_job_options(Arguments& a, JobOptions* o) {
            "SIZE");
   a.option("--processes-limit", &o->processes_limit, "limit for the number of its processes", "N");
   a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
-  a.option("--save-deadline", &o->save_deadline, "time to save when asked to leave, at most 10 min",
-           "TIME");
-  a.option(
-      "--checkpoint", &o->checkpoint,
-      "a file in which the program saves its state itself, a folder (NAME/) or a pattern: what "
-      "is whole of it when the job must leave is there again where it goes on (repeatable)",
-      "NAME");
   a.option("--checkpoint-every", &o->checkpoint_every,
            "copy these files also while the job runs, so often (only when it ends)", "TIME");
-  a.option("--checkpoint-signal", &o->checkpoint_signal,
-           "the signal that asks the program to save and end (TERM)", "SIGNAL");
-  a.words("--checkpoint-signal", signal_names());
-  a.option("--checkpoint-exit", &o->checkpoint_exit,
-           "an exit status with which the program says that it has saved and is to be run again "
-           "(75 and 85; repeatable)",
-           "N");
   a.option("--leaving", &o->leaving,
            "what it does when the machine's owner is back, if that is stricter than the machine's "
            "own way: leave, suspend, linger or kill",

@@ -46,6 +46,8 @@ struct JobOptions {
 };
 
 void declare_job_options(Arguments& a, JobOptions* o);
+// Those of them that say what the program finds, leaves and saves.
+void declare_program_options(Arguments& a, JobOptions* o);
 // The plan of a job with these options; `command`: its program and arguments. Reads the
 // table, and standard input for --each and --stdin -. Throws PoolError or DocumentError.
 BatchPlan plan_of_command(const JobOptions& o, const std::vector<std::string>& command);

@@ -28,7 +28,7 @@ Manual command_manual() {
          {"`1`",
           "Waited for, or followed by `logs`, and at least one job failed or was removed. Of "
           "`checkpoint verify`: not every file is whole; of `checkpoint diff`: they differ; of "
-          "`checkpoint load`: there is no checkpoint."},
+          "`checkpoint load`: there is no checkpoint; of `rehearse`: it did not pass."},
          {"`2`", "The command line is wrong. Of `checkpoint diff`: a file cannot be read."},
          {"`3`", "Something given is wrong: a batch file, an input, a name, a damaged checkpoint."},
          {"`4`", "There is no such job or batch, or it is no longer kept."},

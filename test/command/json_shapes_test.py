@@ -169,6 +169,8 @@ class JsonShapes(unittest.TestCase):
         self.administration()
         self.members()
         self.checkpoints()
+        self.run_it("rehearse", "rehearse", "--runs", "2", "--",
+                    os.path.join(harness.UNIT, "steps"), "first-element", status=1)
         self.assertEqual(self.page.problems, [])
         self.assertEqual(self.page.never_seen(), [])
 
