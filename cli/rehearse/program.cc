@@ -30,6 +30,18 @@ void copy_input(const PlannedInput& input, const std::string& work) {
         "", input.path);
 }
 
+// Those that the pool and the rehearsal set themselves.
+bool is_ours(std::string_view variable) {
+  static constexpr std::string_view kOurs[] = {"SUBLET_JOB=",
+                                               "SUBLET_ATTEMPT=",
+                                               "SUBLET_STATUS=",
+                                               "SUBLET_CHECKPOINT_DIR=",
+                                               "SUBLET_CHECKPOINT_FILES=",
+                                               "SUBLET_CHECKPOINT_STOP_AT="};
+  return std::ranges::any_of(kOurs,
+                             [&](std::string_view name) { return variable.starts_with(name); });
+}
+
 bool sets(const std::vector<std::string>& environment, const std::string& name) {
   return std::ranges::any_of(
       environment, [&](const std::string& variable) { return variable.starts_with(name + "="); });
@@ -51,7 +63,7 @@ std::vector<std::string> attempt_environment(const Rehearsed& program, const Att
                                              uint64_t attempt) {
   std::vector<std::string> environment;
   for (const std::string& variable : program.job.what.environment)
-    if (!variable.starts_with("SUBLET_")) environment.push_back(variable);
+    if (!is_ours(variable)) environment.push_back(variable);
   for (const auto& [name, value] : {std::pair<std::string, std::string>{"HOME", folder.work()},
                                     {"TMPDIR", folder.work()},
                                     {"PATH", kDefaultPath},

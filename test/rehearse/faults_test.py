@@ -3,8 +3,10 @@ and passes the same programs without them."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -99,6 +101,24 @@ class InPython(Faults):
 
 
 class InC(Faults):
+    def test_interrupted_it_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rehearsal = subprocess.Popen([SUBLET, "rehearse", "--", "/bin/sh", "-c", "sleep 1000"],
+                                         env=dict(os.environ, TMPDIR=folder),
+                                         stdin=subprocess.DEVNULL)
+
+            def programs():
+                return set(harness.processes_naming(folder, ["environ"])) - {rehearsal.pid}
+            try:
+                harness.wait_for(programs, "the program to run")
+                rehearsal.send_signal(signal.SIGINT)
+                self.assertEqual(rehearsal.wait(harness.PATIENCE), 130)
+            finally:
+                rehearsal.kill()
+                rehearsal.wait()
+            self.assertEqual(programs(), set())
+            self.assertEqual(os.listdir(folder), [])
+
     def rehearse(self, fault, status=1):
         return self.rehearsed(run("--runs", "8", "--", os.path.join(harness.UNIT, "steps"), fault),
                               status)
