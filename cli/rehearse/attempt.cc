@@ -148,8 +148,9 @@ bool Attempt::wait_for_request() {
 void Attempt::ask() {
   if (order_.kill_after_write_us) {
     watch_ = UniqueFd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    for (const std::string& folder : {folder_.checkpoint(), folder_.work()})
-      inotify_add_watch(watch_.get(), folder.c_str(), IN_CREATE | IN_MODIFY);
+    const bool own = program_.job.what.own_checkpoint.is_set();
+    inotify_add_watch(watch_.get(), (own ? folder_.work() : folder_.checkpoint()).c_str(),
+                      IN_CREATE | IN_MODIFY);
   }
   const uint32_t wanted = program_.job.what.own_checkpoint.signal;
   const int signal = wanted == 0 ? SIGTERM : static_cast<int>(wanted);
@@ -164,7 +165,9 @@ void Attempt::wait_for_write() {
   pollfd first[] = {{watch_.get(), POLLIN, 0}, {process_.pidfd.get(), POLLIN, 0}};
   poll(first, 2, static_cast<int>(program_.deadline_ms));
   if (first[0].revents == 0) return;
-  if (!waited_until(now_boot_us() + *order_.kill_after_write_us)) kill();
+  if (waited_until(now_boot_us() + *order_.kill_after_write_us)) return;
+  ended_.cut_save = true;
+  kill();
 }
 
 void Attempt::find_listed(bool only_whole) {

@@ -26,9 +26,10 @@ struct AttemptEnded {
   protocol::EndCode end = protocol::kEndNone;
   std::string how;  // "exit status 0", "killed by signal 11 (Segmentation fault)"
   bool asked = false;
-  bool killed = false;  // because it had not ended by itself
-  bool hung = false;    // killed although nobody had asked it to leave
-  bool handled = true;  // a process of it handled the signal
+  bool killed = false;    // because it had not ended by itself
+  bool cut_save = false;  // killed after it began to write
+  bool hung = false;      // killed although nobody had asked it to leave
+  bool handled = true;    // a process of it handled the signal
   int64_t wall_us = 0;
   int64_t cpu_us = 0;
   int64_t gone_us = -1;  // from the request at an instant until its processes were gone

@@ -14,6 +14,7 @@ using Way = Interruption::Way;
 
 // A program that asks to be run again must get somewhere.
 constexpr uint64_t kMostInVain = 5;
+constexpr uint64_t kMostToCut = 4;
 constexpr int64_t kDefaultWriteUs = 2'000;
 constexpr uint64_t kLastLineBytes = 64 * 1024;
 
@@ -59,7 +60,11 @@ class Runner::Chain {
     carried_.put_into(folder_);
     ended_ = run_attempt(runner_.program_, folder_, order);
     count();
-    run_.cut_saves += order.kill_after_write_us && ended_.killed && ended_.handled;
+    if (order.stop_at && ended_.asked) {
+      if (run_.interruptions == 1) run_.first_point = *order.stop_at;
+      run_.passed += *order.stop_at;
+    }
+    run_.cut_saves += ended_.cut_save;
     if (ended_.hung) {
       run_.problems.push_back("attempt " + std::to_string(number_) + " did not end: killed after " +
                               short_time_us(runner_.longest_us_));
@@ -69,7 +74,6 @@ class Runner::Chain {
     return take();
   }
 
-  bool asked() const { return ended_.asked; }
   Carried& carried() { return carried_; }
   const AttemptEnded& last() const { return ended_; }
   RunEnded& run() { return run_; }
@@ -126,26 +130,33 @@ RunEnded Runner::run_undisturbed(bool count_points) {
   return std::move(chain.run());
 }
 
+// Of the attempt that this interruption ends.
+AttemptOrder Runner::order_for(const Interruption& interruption, const Undisturbed& undisturbed,
+                               const RunEnded& so_far) {
+  const auto of = [&](int64_t whole) {
+    return static_cast<int64_t>(interruption.share * static_cast<double>(whole));
+  };
+  AttemptOrder order;
+  const uint64_t points_left = undisturbed.points - std::min(undisturbed.points, so_far.passed);
+  if (interruption.way == Way::ask_at_point && points_left > 0)
+    order.stop_at = 1 + static_cast<uint64_t>(of(static_cast<int64_t>(points_left)));
+  else
+    order.ask_after_us = of(std::max<int64_t>(undisturbed.wall_us - so_far.wall_us, 0));
+  if (interruption.way == Way::kill_in_save)
+    order.kill_after_write_us = of(so_far.save_us > 0 ? so_far.save_us : kDefaultWriteUs);
+  return order;
+}
+
 RunEnded Runner::run_interrupted(const PlannedRun& plan, const Undisturbed& undisturbed) {
   begin_run();
   Chain chain(*this);
-  uint64_t points_left = undisturbed.points;
-  for (const Interruption& interruption : plan.interruptions) {
-    AttemptOrder order;
-    const auto of = [&](int64_t whole) {
-      return static_cast<int64_t>(interruption.share * static_cast<double>(whole));
-    };
-    if (interruption.way == Way::ask_at_point && points_left > 0) {
-      order.stop_at = 1 + static_cast<uint64_t>(of(static_cast<int64_t>(points_left)));
-      if (chain.run().interruptions == 0) chain.run().first_point = order.stop_at;
-      points_left -= std::min(points_left, *order.stop_at);
-    } else {
-      order.ask_after_us = of(std::max<int64_t>(undisturbed.wall_us - chain.run().wall_us, 0));
-    }
-    if (interruption.way == Way::kill_in_save)
-      order.kill_after_write_us =
-          of(chain.run().save_us > 0 ? chain.run().save_us : kDefaultWriteUs);
-    if (!chain.attempt(order)) return std::move(chain.run());
+  for (Interruption interruption : plan.interruptions) {
+    uint64_t tries = interruption.way == Way::kill_in_save ? kMostToCut : 1;
+    do {
+      const AttemptOrder order = order_for(interruption, undisturbed, chain.run());
+      if (!chain.attempt(order)) return std::move(chain.run());
+      interruption.share /= 2;  // it may have saved all before it could be killed
+    } while (!chain.last().cut_save && --tries > 0);
     if (interruption.loses_newest) chain.carried().lose_newest();
   }
   while (chain.attempt({})) {

@@ -41,6 +41,7 @@ struct RunEnded {
   std::vector<int64_t> gone_us;         // from each request until it was gone
   uint64_t points = 0;                  // of the last attempt, if they were counted
   uint64_t reported_saves = 0;          // of the last attempt
+  uint64_t passed = 0;                  // points at which it left, together
   std::optional<uint64_t> first_point;  // at which its first attempt left, if at a point
 };
 
@@ -69,6 +70,8 @@ class Runner {
 
  private:
   class Chain;
+  static AttemptOrder order_for(const Interruption& interruption, const Undisturbed& undisturbed,
+                                const RunEnded& so_far);
   AttemptFolder next_folder();
   std::string run_folder() const;
   void begin_run();

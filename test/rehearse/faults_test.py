@@ -99,6 +99,13 @@ class InPython(Faults):
         self.assertIn("result differs at byte ", report["undisturbed"]["differences"][0])
         self.assertIn("--compare", report["says"])
 
+    def test_the_users_own_comparison(self):
+        """It gets both folders; here the wall clock may differ, but not the other line."""
+        status, report = script("sums.py", "wall-clock", "--output", "result", "--runs", "2",
+                                "--compare", "f() { grep -h largest \"$1/result\" \"$2/result\" | "
+                                "uniq | wc -l | grep -qx 1; }; f")
+        self.assertEqual((status, report["verdict"]), (0, "passed"))
+
 
 class InC(Faults):
     def test_interrupted_it_leaves_nothing(self):
@@ -131,6 +138,16 @@ class InC(Faults):
                           "from the older generation", "again after a resume", "at the start",
                           "three times", "at an instant"])
         self.assertGreaterEqual(report["runs"][3]["saves"], 2)
+
+    def test_a_save_is_cut_off(self):
+        """A save takes less than a millisecond: a rehearsal may miss it."""
+        for seed in range(1, 21):
+            status, report = run("--runs", "3", "--seed", str(seed), "--",
+                                 os.path.join(harness.UNIT, "steps"), "none")
+            self.assertEqual((status, report["verdict"]), (0, "passed"))
+            if report["runs"][2]["cut_saves"] == 1:
+                break
+        self.assertEqual(report["runs"][2]["cut_saves"], 1)
 
     def test_only_the_first_element_is_saved(self):
         report = self.rehearse("first-element")
