@@ -8,12 +8,16 @@ import sys
 from markdown_to_man import escaped
 
 
+def no_request(line):
+    return ("\\&" if line.startswith((".", "'")) else "") + line
+
+
 def running(text):
     """A comment's words; our calls and constants, and what is in backquotes, in bold."""
     out = ""
     for ours, plain in re.findall(r"(`[^`]+`|\bsublet_\w+(?:\(\))?|\bSUBLET_\w+)|(.\w*)", text):
         out += "\\fB" + escaped(ours.strip("`")) + "\\fR" if ours else escaped(plain)
-    return ("\\&" if out.startswith(".") else "") + out
+    return no_request(out)
 
 
 def comment_lines(text):
@@ -32,7 +36,7 @@ def prose(text):
         if not line.strip():
             yield ".PP"
         else:
-            yield escaped(line.strip("\n")[2:]) if indented else running(line.strip())
+            yield no_request(escaped(line[2:])) if indented else running(line.strip())
 
 
 def groups(text):
