@@ -53,6 +53,16 @@ class Examples(unittest.TestCase):
                     "--iv", "f675171a59b7ead0", "--first-key", "2000000000",
                     "--last-key", "2000ffffff", "--part", "0", "--of", "1", "--found", "key")
 
+    def test_monte_carlo(self):
+        self.passes("--", os.path.join(harness.BIN, "monte-carlo"), "3", "20000000", "7")
+
+    def test_n_queens(self):
+        self.passes("--", os.path.join(harness.BIN, "n-queens"), "15", "3")
+
+    def test_stencil(self):
+        self.passes("--output", "plate", "--", os.path.join(harness.BIN, "stencil"), "64", "4000",
+                    "2", "plate")
+
     @unittest.skipUnless(os.path.exists(HEAT), "skipped: a Fortran compiler is not installed")
     def test_heat(self):
         self.passes("--output", "plate", "--", HEAT, "16", "20000", "plate")
