@@ -95,7 +95,8 @@ void Rehearsal::run_interrupted() {
     for (std::string& difference : compare(run.ended.outcome))
       run.differences.push_back(std::move(difference));
     if (!run.differences.empty()) run.differences.front() += run.ended.last_words;
-    run.repeated_us = std::max<int64_t>(run.ended.cpu_us - report_.undisturbed.cpu_us, 0);
+    if (run.ended.passed == 0)
+      run.repeated_us = std::max<int64_t>(run.ended.cpu_us - report_.undisturbed.cpu_us, 0);
     if (run.differences.empty()) runner_.forget_run();
     report_.runs.push_back(std::move(run));
   }

@@ -27,7 +27,8 @@ struct RunReport {
   std::string what;
   RunEnded ended;
   std::vector<std::string> differences;  // and problems; none: it passed
-  int64_t repeated_us = 0;               // CPU time beyond that of an undisturbed run
+  // CPU time beyond that of an undisturbed run. None if points were counted: that costs time, too.
+  std::optional<int64_t> repeated_us;
 };
 
 struct RehearsalReport {

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "checkpoint-api/interval.h"
 
 namespace sublet::cli {
 
@@ -20,14 +21,15 @@ struct Sums {
       failed += !run.differences.empty();
       bytes = std::max(bytes, run.ended.bytes);
       save_us = std::max(save_us, run.ended.save_us);
-      repeated_us += run.repeated_us;
+      measured += run.repeated_us.has_value();
+      repeated_us += run.repeated_us.value_or(0);
       gone_us.insert(gone_us.end(), run.ended.gone_us.begin(), run.ended.gone_us.end());
     }
     std::ranges::sort(gone_us);
   }
   uint64_t interruptions = 0, handled = 0, saves = 0, cut_saves = 0, anew = 0, failed = 0,
            bytes = 0;
-  int64_t save_us = 0, repeated_us = 0;
+  int64_t save_us = 0, repeated_us = 0, measured = 0;
   std::vector<int64_t> gone_us;
 };
 
@@ -58,10 +60,28 @@ std::string undisturbed_line(const Undisturbed& whole) {
   return line + "\n";
 }
 
-std::string interval_line(const Undisturbed& whole) {
-  if (whole.saves == 0) return "saves by itself: none in this time, only when it is asked\n";
-  return "saves by itself: " + std::to_string(whole.saves) + ", every " +
-         short_time_us(whole.wall_us / static_cast<int64_t>(whole.saves)) + "\n";
+// The time between its saves late in a long run, if it leaves the choice to the checkpoint API and
+// machines are idle as long as is taken where nothing is known. nullopt: it does not use that.
+std::optional<int64_t> chosen_interval_us(const RehearsalReport& report, const Sums& sums) {
+  if (report.undisturbed.points == 0 || sums.save_us == 0) return std::nullopt;
+  sublet_save_costs costs = {};
+  sublet_add_save(&costs, static_cast<uint64_t>(sums.save_us), 0);
+  constexpr uint64_t kLateMs = UINT64_MAX / 2;
+  return 1000 *
+         static_cast<int64_t>(sublet_next_save_ms(&costs, kLateMs, SUBLET_MEAN_IDLE_DEFAULT_S));
+}
+
+std::string interval_line(const RehearsalReport& report, const Sums& sums) {
+  const Undisturbed& whole = report.undisturbed;
+  std::string line = "saves by itself: ";
+  line += whole.saves == 0 ? "none in this time"
+                           : std::to_string(whole.saves) + ", every " +
+                                 short_time_us(whole.wall_us / static_cast<int64_t>(whole.saves));
+  if (const auto us = chosen_interval_us(report, sums))
+    line += "; in a long run every " + short_time_us(*us) + " unless it chooses the period";
+  else if (whole.saves == 0)
+    line += ", only when it is asked";
+  return line + "\n";
 }
 
 std::string sums_lines(const RehearsalReport& report, const Sums& sums) {
@@ -75,10 +95,10 @@ std::string sums_lines(const RehearsalReport& report, const Sums& sums) {
     text += "from the request until it was gone: half within " +
             short_time_us(sums.gone_us[sums.gone_us.size() / 2]) + ", all within " +
             short_time_us(sums.gone_us.back()) + "\n";
-  const int64_t all_us =
-      report.undisturbed.cpu_us * static_cast<int64_t>(report.runs.size()) + sums.repeated_us;
-  text += "work repeated: " + short_time_us(sums.repeated_us) + " of " + short_time_us(all_us) +
-          " CPU time\n";
+  const int64_t all_us = report.undisturbed.cpu_us * sums.measured + sums.repeated_us;
+  if (sums.measured != 0)
+    text += "work repeated: " + short_time_us(sums.repeated_us) + " of " + short_time_us(all_us) +
+            " CPU time\n";
   if (sums.anew != 0)
     text += counted(sums.anew, "attempt") + " began anew although there was a checkpoint\n";
   return text;
@@ -93,7 +113,8 @@ std::string runs_table(const RehearsalReport& report, const Terminal& terminal) 
                      std::to_string(run.ended.saves),
                      run.ended.bytes == 0 ? "" : format_bytes(run.ended.bytes),
                      slowest == run.ended.gone_us.end() ? "" : short_time_us(*slowest),
-                     short_time_us(run.repeated_us), run.differences.empty() ? "same" : "differs"},
+                     run.repeated_us ? short_time_us(*run.repeated_us) : "",
+                     run.differences.empty() ? "same" : "differs"},
                     run.differences.empty() ? Colour::none : Colour::red});
   }
   return list_table({{"RUN", true, 3, 9},
@@ -129,16 +150,18 @@ void write_json(JsonWriter& json, const RunReport& run) {
   json.field("saves", run.ended.saves).field("bytes", run.ended.bytes);
   json.field("save_us", run.ended.save_us).key("gone_us").begin_array();
   for (const int64_t us : run.ended.gone_us) json.value(us);
-  json.end_array().field("cpu_us", run.ended.cpu_us).field("repeated_us", run.repeated_us);
+  json.end_array().field("cpu_us", run.ended.cpu_us);
+  if (run.repeated_us) json.field("repeated_us", *run.repeated_us);
   json.field("cut_saves", run.ended.cut_saves).field("anew", run.ended.anew);
   write_texts(json, "differences", run.differences);
   json.end_object();
 }
 
-void write_undisturbed(JsonWriter& json, const RehearsalReport& report) {
+void write_undisturbed(JsonWriter& json, const RehearsalReport& report, const Sums& sums) {
   const Undisturbed& whole = report.undisturbed;
   json.begin_object().field("end", whole.outcome.end).field("wall_us", whole.wall_us);
   json.field("cpu_us", whole.cpu_us).field("points", whole.points).field("saves", whole.saves);
+  if (const auto us = chosen_interval_us(report, sums)) json.field("interval_ms", *us / 1000);
   write_texts(json, "differences", report.undisturbed_differences);
   json.end_object();
 }
@@ -150,7 +173,7 @@ std::string report_text(const RehearsalReport& report, const Terminal& terminal)
   std::string text = verdict_sentence(report, sums) + "\n" + details(report) + "\n" +
                      undisturbed_line(report.undisturbed);
   if (report.runs.empty()) return text;
-  return text + interval_line(report.undisturbed) + sums_lines(report, sums) +
+  return text + interval_line(report, sums) + sums_lines(report, sums) +
          "seed: " + std::to_string(report.seed) + "\n\n" + runs_table(report, terminal);
 }
 
@@ -160,7 +183,7 @@ std::string report_json(const RehearsalReport& report) {
   json.begin_object().field("verdict", verdict_name(report.verdict));
   json.field("says", verdict_sentence(report, sums)).field("seed", report.seed);
   json.key("undisturbed");
-  write_undisturbed(json, report);
+  write_undisturbed(json, report, sums);
   json.key("runs").begin_array();
   for (const RunReport& run : report.runs) write_json(json, run);
   json.end_array();
