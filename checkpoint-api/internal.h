@@ -112,7 +112,9 @@ void sublet_say(struct sublet_checkpoint* c, const char* format, ...)
 /* lock.c */
 /* Locks the open folder's checkpoint. EWOULDBLOCK: another process uses it. */
 int sublet_lock(struct sublet_checkpoint* c);
-void sublet_unlock(struct sublet_checkpoint* c); /* does nothing in a pool: close() unlocks */
+void sublet_unlock(struct sublet_checkpoint* c);
+/* The same, but the process keeps the lock until its end. */
+void sublet_unname_lock(struct sublet_checkpoint* c);
 
 /* layouts.c */
 int sublet_section_in(const struct sublet_section* section, uint32_t layout);

@@ -22,7 +22,7 @@ struct sublet_save_costs {
   uint64_t spent_us; /* on periodic saves, since the program started */
 };
 
-/* A save took so long. */
+/* A save, also one that failed, took so long. */
 void sublet_add_save(struct sublet_save_costs* costs, uint64_t took_us, int periodic);
 
 /* From now on, in ms. `elapsed_ms`: since the program started. `mean_idle_s`: the mean time from

@@ -40,9 +40,14 @@ int sublet_lock(struct sublet_checkpoint* c) {
   }
 }
 
+void sublet_unname_lock(struct sublet_checkpoint* c) {
+  if (c->lock_file >= 0) unlinkat(c->folder, c->lock_name, 0);
+}
+
 void sublet_unlock(struct sublet_checkpoint* c) {
+  if (c->in_pool && c->folder >= 0) flock(c->folder, LOCK_UN);
   if (c->lock_file < 0) return;
-  unlinkat(c->folder, c->lock_name, 0);
+  sublet_unname_lock(c);
   close(c->lock_file);
   c->lock_file = -1;
 }

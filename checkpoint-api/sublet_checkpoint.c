@@ -329,7 +329,7 @@ static int save(struct sublet_checkpoint* c, int periodic) {
   uint64_t bytes = 0;
   const int error = sublet_save_file(c, &bytes);
   const uint64_t end = boot_ns();
-  if (error == 0) sublet_add_save(&c->costs, (end - begin) / 1000, periodic);
+  sublet_add_save(&c->costs, (end - begin) / 1000, periodic); /* one that fails takes time, too */
   plan_save(c);
   SET(c->status->save_failed_errno, (uint32_t)error);
   if (error != 0) {
@@ -378,7 +378,7 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   c->leaving = 1;
   __atomic_store_n(&c->status->left, 1, __ATOMIC_RELEASE);
   if (!c->leave_by_returning) {
-    sublet_unlock(c);
+    sublet_unname_lock(c);
     exit(SUBLET_EXIT_LEFT);
   }
   return SUBLET_LEAVE;
@@ -431,9 +431,10 @@ void sublet_checkpoint_finish(struct sublet_checkpoint* c) {
   sublet_checkpoint_progress(c, 1, 1);
   stop_answering(c);
   c->started = 0;
-  if (!own_files) return;
-  c->disk->remove(c->folder, c->previous);
-  c->disk->remove(c->folder, c->newest);
+  if (own_files) {
+    c->disk->remove(c->folder, c->previous);
+    c->disk->remove(c->folder, c->newest);
+  }
   sublet_unlock(c);
 }
 
@@ -452,7 +453,7 @@ void sublet_checkpoint_close(struct sublet_checkpoint* c) {
   if (c == NULL) return;
   stop_answering(c);
   if (c->status != &c->own_status) sublet_status_unmap(c->status);
-  sublet_unlock(c);
+  if (!is_parents(c)) sublet_unlock(c);
   if (c->folder >= 0) close(c->folder);
   pthread_cond_destroy(&c->round_ended);
   pthread_mutex_destroy(&c->lock);

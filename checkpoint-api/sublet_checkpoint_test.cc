@@ -67,6 +67,7 @@ class CheckpointTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unwritable_folder_fails_only_the_save);
   CPPUNIT_TEST(another_process_uses_it);
   CPPUNIT_TEST(a_child_outlives_its_parent);
+  CPPUNIT_TEST(finish_unlocks);
   CPPUNIT_TEST(nowhere_to_save);
   CPPUNIT_TEST(finish_forgets_own_files);
   CPPUNIT_TEST(progress_is_stored);
@@ -387,6 +388,29 @@ class CheckpointTest : public CppUnit::TestFixture {
       close(started[0]);
       close(started[1]);
     }
+  }
+
+  // A child that its parent made after the end of its work does not keep the lock, either.
+  void finish_unlocks() {
+    TempFolder folder;
+    setenv("SUBLET_CHECKPOINT_DIR", folder.path().c_str(), 1);
+    int ended[2];
+    CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
+    const pid_t parent = start_child([&] {
+      Program program(folder);
+      program.start();
+      sublet_checkpoint_finish(program.c);
+      const pid_t child = fork();
+      if (child != 0) return child > 0 ? 0 : 2;
+      close(ended[1]);
+      char byte;
+      return read(ended[0], &byte, 1) == 0 ? 0 : 3;
+    });
+    CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
+    Program program(folder);
+    CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
+    close(ended[0]);
+    close(ended[1]);
   }
 
   // Who has been forked does not keep what its parent has locked.

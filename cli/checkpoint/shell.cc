@@ -147,15 +147,15 @@ std::optional<CheckpointPlace> checkpoint_place(const std::string& path) {
 }
 
 // Two saves at a time would write the same unfinished file. Where the file system has no locks, the
-// script must not do that. Other saves are short, but a program that uses the checkpoint API holds
-// the lock for as long as it runs.
+// script must not do that. Other saves are short, but in a pool a program that uses the checkpoint
+// API holds the lock for as long as it runs.
 void wait_for_lock(int folder) {
   constexpr int kTries = 1000;
   const timespec pause = {0, 10'000'000};
   for (int i = 0; flock(folder, LOCK_EX | LOCK_NB) != 0; ++i) {
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return;
-    if (i == kTries) save_failed("another process uses the checkpoint", EBUSY);
+    if (i >= kTries) save_failed("another process uses the checkpoint", EBUSY);
     nanosleep(&pause, nullptr);
   }
 }

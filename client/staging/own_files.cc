@@ -374,8 +374,12 @@ void find_packed(AttemptWork& work, const Turn& turn) {
   const auto size = static_cast<uint64_t>(info.st_size);
   try {
     auto found = std::make_shared<Pack>(read_pack(std::move(file), size, turn));
-    if (found->generation == work.held_generation) work.packed = std::move(found);
+    if (found->generation == work.held_generation)
+      work.packed = std::move(found);
+    else
+      forget_packed(work);  // not to be read again and again
   } catch (const DamagedPack& error) {
+    forget_packed(work);
     log(Severity::warning) << work.label() << ": " << kept_name(work)
                            << " cannot be used: " << error.what();
   }

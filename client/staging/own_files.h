@@ -34,7 +34,8 @@ bool unpack_own_files(AttemptWork& work, const Turn& turn);
 // work.packed has no name and is gone with this process. These give it one in the attempt's folder,
 // find it again for the generation work.held_generation, and remove the name. Without the name, as
 // on a file system that cannot give it, a client that has begun anew takes no copy that lacks a
-// file. What is found may be anything: a damaged one is not taken.
+// file. What is found may be anything: a damaged one, or that of another
+// generation, is removed.
 void keep_packed(const AttemptWork& work);
 void find_packed(AttemptWork& work, const Turn& turn);
 void forget_packed(const AttemptWork& work);

@@ -221,12 +221,15 @@ class OwnFilesTest : public CppUnit::TestFixture {
     // What it sent.
     again->packed = made;
     keep_packed(*again);
-    CPPUNIT_ASSERT(anew(*then, 1)->packed == nullptr);
-    CPPUNIT_ASSERT(anew(*then, 2)->packed != nullptr);
     keep_packed(*again);
     CPPUNIT_ASSERT(anew(*then, 2)->packed != nullptr);
-    system_files().write_atomic(then->folder + "/packed", "rubbish");
+    const std::string kept = then->folder + "/packed";
+    CPPUNIT_ASSERT(anew(*then, 1)->packed == nullptr);  // the server has another one
+    CPPUNIT_ASSERT(!system_files().exists(kept));
+    system_files().write_atomic(kept, "rubbish");
     CPPUNIT_ASSERT(anew(*then, 2)->packed == nullptr);
+    CPPUNIT_ASSERT(!system_files().exists(kept));
+    keep_packed(*again);
     forget_packed(*again);
     CPPUNIT_ASSERT(anew(*then, 2)->packed == nullptr);
   }

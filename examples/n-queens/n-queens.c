@@ -79,8 +79,9 @@ int main(int argc, char** argv) {
   sublet_checkpoint_variable(c, "row", &row, 1, SUBLET_UINT64);
   sublet_checkpoint_variable(c, "solutions", &solutions, 1, SUBLET_UINT64);
   if (sublet_checkpoint_start(c, &options) < 0) return 1; /* the reason is on stderr */
-  if (board[0] != size || board[1] != first) {
+  if (board[0] != size || board[1] != first || row >= size) {
     fputs("n-queens: the checkpoint was made for another board\n", stderr);
+    sublet_checkpoint_close(c);
     return 1;
   }
   while (row > 0) {

@@ -88,10 +88,9 @@ class Timer:
             self._period_ns = self._chosen_ns
         self._due_ns = now + self._period_ns
 
-    def tried(self, took_ns, saved, periodic):
-        """Plans the next save, after one that took so long."""
-        if saved:
-            self._costs.add(took_ns // 1000, periodic)
+    def tried(self, took_ns, periodic):
+        """Plans the next save, after one, also one that failed, that took so long."""
+        self._costs.add(took_ns // 1000, periodic)
         self._plan()
 
     def due(self):

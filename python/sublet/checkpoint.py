@@ -418,7 +418,7 @@ class Checkpoint:
                 getattr(error, "strerror", None) or error, self._generation))
 
     def _save(self, periodic=False):
-        page, begin, saved = self._page, boot_ns(), False
+        page, begin = self._page, boot_ns()
         try:
             if self._files is None:
                 raise OSError(self._folder_errno, os.strerror(self._folder_errno))
@@ -426,7 +426,6 @@ class Checkpoint:
                         for name, section in self._sections.items()]
             generation, size = self._files.save(self._program, self._layout, self._progress_ppm,
                                                 sections)
-            saved = True
         except OSError as error:
             page["save_failed_errno"] = error.errno or errno.EIO
             raise
@@ -435,7 +434,7 @@ class Checkpoint:
             raise
         finally:
             end = boot_ns()
-            self._timer.tried(end - begin, saved, periodic)
+            self._timer.tried(end - begin, periodic)
         self._generation = generation
         page["save_failed_errno"] = 0
         page["checkpoint_bytes"] = size
