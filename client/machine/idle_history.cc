@@ -1,6 +1,7 @@
 #include "client/machine/idle_history.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 #include "client/attempts/record.h"
@@ -44,7 +45,8 @@ bool IdleHistory::note(bool idle, int64_t now_ns) {
   const int64_t since = since_ns_;
   if (idle == (since != 0)) return false;
   since_ns_ = idle ? now_ns : 0;
-  if (idle) return true;
+  if (idle) return std::exchange(unsaved_, false);
+  unsaved_ = true;
   int64_t idle_ms = idle_ms_ + (now_ns - since) / kMs, ends = ends_ + 1;
   if (ends > kMostEnds) {
     idle_ms /= 2;

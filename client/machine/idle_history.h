@@ -24,7 +24,8 @@ class IdleHistory {
   IdleHistory(Files& files, std::string path);
 
   // Jobs may come, or have to go, at that time of CLOCK_BOOTTIME. Does nothing if that is known.
-  // Reactor thread; neither waits nor allocates. True: a time has begun, so that store() is due.
+  // Reactor thread; neither waits nor allocates. True: a time has begun, and some have ended that
+  // were not stored, so that store() is due.
   bool note(bool idle, int64_t now_ns);
   // Writes the times that have ended. Any thread but the reactor's; a failure is logged.
   void store();
@@ -40,6 +41,7 @@ class IdleHistory {
   std::atomic<int64_t> idle_ms_{0};
   std::atomic<int64_t> ends_{0};
   std::atomic<int64_t> since_ns_{0};  // the present one; 0: none
+  bool unsaved_ = false;              // of the reactor thread
 };
 
 }  // namespace sublet::client

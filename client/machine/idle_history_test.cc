@@ -24,7 +24,7 @@ class IdleHistoryTest : public CppUnit::TestFixture {
   int64_t now_ = 5 * kSecond;
 
   void idle_for(IdleHistory& history, int64_t ns) {
-    CPPUNIT_ASSERT(history.note(true, now_));
+    history.note(true, now_);
     CPPUNIT_ASSERT(!history.note(true, now_ + 1));  // known
     now_ += ns;
     CPPUNIT_ASSERT(!history.note(false, now_));
@@ -63,8 +63,9 @@ class IdleHistoryTest : public CppUnit::TestFixture {
   void outlives_the_process() {
     {
       IdleHistory history(system_files(), path_);
+      CPPUNIT_ASSERT(!history.note(true, now_));  // nothing to store
       idle_for(history, kHour);
-      history.note(true, now_);
+      CPPUNIT_ASSERT(history.note(true, now_));
       history.store();
     }
     IdleHistory history(system_files(), path_);
