@@ -51,12 +51,16 @@ UniqueFd signal_descriptor() {
 
 }  // namespace
 
+// Other threads use the inbox. The reactor's own queue for them would take 32 kB that all
+// workstations have and none uses.
+constexpr int kNoNotifications = 1;
+
 struct Loop::Parts {
   Parts()
       : signals(signal_descriptor()),
         timer(checked(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK), "a timer")),
         inbox_event(checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an event descriptor")),
-        reactor(new ACE_Dev_Poll_Reactor(4096, true), true) {}
+        reactor(new ACE_Dev_Poll_Reactor(4096, true, nullptr, nullptr, kNoNotifications), true) {}
 
   void drain_inbox() {
     uint64_t count = 0;

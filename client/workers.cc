@@ -3,17 +3,26 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/log.h"
 
 namespace sublet::client {
 
-Workers::Workers(size_t threads, int nice, DiskPriority disk) {
-  for (size_t i = 0; i < threads; ++i)
-    threads_.emplace_back([this, nice, disk] { work(nice, disk); });
+namespace {
+
+constexpr size_t kMadeAtStart = 2;
+
+}  // namespace
+
+Workers::Workers(size_t threads, int nice, DiskPriority disk)
+    : most_(threads), nice_(nice), disk_(disk), made_(std::min(threads, kMadeAtStart)) {
+  std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < made_; ++i) threads_.emplace_back([this] { work(); });
 }
 
 Workers::~Workers() { stop(); }
@@ -25,8 +34,13 @@ void Workers::stop() {
     tasks_.clear();
   }
   changed_.notify_all();
-  for (auto& thread : threads_) thread.join();
-  threads_.clear();
+  // One that is making another adds it before its own end.
+  for (std::thread one;; one.join()) {
+    std::lock_guard lock(mutex_);
+    if (threads_.empty()) break;
+    one = std::move(threads_.back());
+    threads_.pop_back();
+  }
 }
 
 void Workers::post(std::function<void()> task, int64_t delay_ms) {
@@ -52,30 +66,53 @@ void Workers::hurry() {
   changed_.notify_all();
 }
 
-void Workers::work(int nice, DiskPriority disk) {
+void Workers::add_thread_if_none_waits(std::unique_lock<std::mutex>& lock) {
+  if (waiting_ > 0 || made_ == most_ || stopping_) return;
+  ++made_;
+  lock.unlock();
+  std::thread next;
+  try {
+    next = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    log(Severity::warning) << "no further thread for work: " << error.what();
+  }
+  lock.lock();
+  if (next.joinable())
+    threads_.push_back(std::move(next));
+  else
+    --made_;
+}
+
+void Workers::run(std::function<void()> task) {
+  try {
+    task();
+  } catch (const std::exception& error) {
+    log(Severity::error) << "a task failed unexpectedly: " << error.what();
+  }
+}
+
+void Workers::work() {
   // Raising the nice value is always permitted.
-  if (nice > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice);
-  if (disk != DiskPriority::kNormal) set_disk_priority(0, disk);
+  if (nice_ > 0) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice_);
+  if (disk_ != DiskPriority::kNormal) set_disk_priority(0, disk_);
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (tasks_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    int64_t wait_ns = tasks_.begin()->first - system_clock().boot_ns();
+    const int64_t wait_ns =
+        tasks_.empty() ? INT64_MAX : tasks_.begin()->first - system_clock().boot_ns();
     if (wait_ns > 0) {
-      changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      ++waiting_;
+      if (tasks_.empty())
+        changed_.wait(lock);
+      else
+        changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns));
+      --waiting_;
       continue;
     }
     auto task = std::move(tasks_.begin()->second);
     tasks_.erase(tasks_.begin());
+    add_thread_if_none_waits(lock);
     lock.unlock();
-    try {
-      task();
-    } catch (const std::exception& error) {
-      log(Severity::error) << "a task failed unexpectedly: " << error.what();
-    }
-    task = nullptr;
+    run(std::move(task));
     lock.lock();
   }
 }

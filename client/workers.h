@@ -1,7 +1,11 @@
 // A thread pool for slow work: files and calls to the server. A task runs once,
 // when it is due, on any of the threads. There is no order among tasks: two of the
 // same attempt are never queued at once. Any thread may post; the mutex protects
-// only the queue.
+// only the queue and the list of threads.
+//
+// Two threads are made at the start, the others when all are at work: an idle workstation has no
+// use for them, and each takes 8 kB. They are made by threads of the pool, whose priorities they
+// inherit, and never under the mutex, since a machine without memory may take its time.
 #ifndef SUBLET_CLIENT_WORKERS_H_
 #define SUBLET_CLIENT_WORKERS_H_
 
@@ -32,12 +36,20 @@ class Workers {
   void hurry();
 
  private:
-  void work(int nice, DiskPriority disk);
+  void work();
+  void run(std::function<void()> task);
+  // Called before a task is run, so that the next one does not wait for it.
+  void add_thread_if_none_waits(std::unique_lock<std::mutex>& lock);
 
+  const size_t most_;
+  const int nice_;
+  const DiskPriority disk_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::multimap<int64_t, std::function<void()>> tasks_;  // by CLOCK_BOOTTIME ns
   bool stopping_ = false;
+  size_t made_ = 0;     // threads, or being made
+  size_t waiting_ = 0;  // of them, for a task
   std::vector<std::thread> threads_;
 };
 

@@ -17,6 +17,8 @@ constexpr int64_t kNever = 3'600'000;  // ms; longer than any test
 class WorkersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(WorkersTest);
   CPPUNIT_TEST(everything_posted_runs_once);
+  CPPUNIT_TEST(as_many_run_at_once_as_there_are_threads);
+  CPPUNIT_TEST(stop_while_threads_are_made);
   CPPUNIT_TEST(a_delayed_task_waits_for_its_time);
   CPPUNIT_TEST(one_that_is_due_earlier_does_not_wait);
   CPPUNIT_TEST(hurry_runs_what_waits);
@@ -46,6 +48,33 @@ class WorkersTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(comes(all.get_future()));
     workers.stop();
     CPPUNIT_ASSERT_EQUAL(kPosters * kEach, ran.load());
+  }
+
+  // Each waits until all have begun.
+  void as_many_run_at_once_as_there_are_threads() {
+    constexpr int kThreads = 5;
+    std::atomic<int> begun{0}, ran{0};
+    std::promise<void> all, done;
+    const std::shared_future<void> go(all.get_future());
+    Workers workers(kThreads);
+    for (int i = 0; i < kThreads; ++i)
+      workers.post([&] {
+        if (++begun == kThreads) all.set_value();
+        CPPUNIT_ASSERT(go.wait_for(std::chrono::seconds(60)) == std::future_status::ready);
+        if (++ran == kThreads) done.set_value();
+      });
+    CPPUNIT_ASSERT(comes(done.get_future()));
+  }
+
+  void stop_while_threads_are_made() {
+    for (int i = 0; i < 200; ++i) {
+      Workers workers(8);
+      std::atomic<int> ran{0};
+      for (int j = 0; j < 20; ++j) workers.post([&] { ++ran; });
+      workers.stop();
+      CPPUNIT_ASSERT(ran <= 20);
+      workers.post([&] { ran = 1000; });  // dropped
+    }
   }
 
   void a_delayed_task_waits_for_its_time() {

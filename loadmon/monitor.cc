@@ -37,6 +37,8 @@ constexpr int64_t kBeatToClient = 10'000 * kMs;
 constexpr int kBacklog = 128;
 // The reactor watches none with a higher number; all that it watches are opened at the start.
 constexpr size_t kMostDescriptors = 1024;
+// It has one thread: the reactor's queue for others would take 32 kB, locked in memory.
+constexpr int kNoNotifications = 1;
 
 int64_t boot_now() { return system_clock().boot_ns(); }
 
@@ -132,7 +134,8 @@ Monitor::Monitor(
       listener_(listen_local(SocketKind::seqpacket, options.socket, 0600, kBacklog, true)),
       timer_(boot_timer()),
       signals_(end_signals()),
-      reactor_(new ACE_Dev_Poll_Reactor(kMostDescriptors, true), true),
+      reactor_(new ACE_Dev_Poll_Reactor(kMostDescriptors, true, nullptr, nullptr, kNoNotifications),
+               true),
       watch_(options.rule, [this] { changed(); }),
       folder_(options.attempts, options.save_deadline_ms, &attempts_),
       meter_([this] { watch_.notice_events(boot_now()); }),
