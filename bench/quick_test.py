@@ -86,10 +86,8 @@ MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "idle_point", "idle_point_cal
                  for way in ("_stopped", "_left")
                  for part in ("_p50", "_p99", "_max"))}
 
-# Of the budgets, those that hold also in a short run beside other load. The budget of the memory is
-# 4.0 MB, and the mean is below it; but the kernel maps 16 pages around each page of code that is
-# used, so that which calls were made last makes a difference of one or two times 64 KiB.
-AT_MOST = {"workstation_private_memory": 4.13, "workstation_wakeups": 4.0,
+# Of the budgets, those that hold also in a short run beside other load.
+AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0,
            "slot_walls_shepherd_private": 100, "slot_walls_init_private": 100,
            "slot_bare_shepherd_private": 150}
 
