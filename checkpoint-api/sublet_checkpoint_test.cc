@@ -67,7 +67,6 @@ class CheckpointTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(unwritable_folder_fails_only_the_save);
   CPPUNIT_TEST(another_process_uses_it);
   CPPUNIT_TEST(a_child_outlives_its_parent);
-  CPPUNIT_TEST(finish_unlocks);
   CPPUNIT_TEST(nowhere_to_save);
   CPPUNIT_TEST(finish_forgets_own_files);
   CPPUNIT_TEST(progress_is_stored);
@@ -390,48 +389,32 @@ class CheckpointTest : public CppUnit::TestFixture {
     }
   }
 
-  // A child that its parent made after the end of its work does not keep the lock, either.
-  void finish_unlocks() {
-    TempFolder folder;
-    setenv("SUBLET_CHECKPOINT_DIR", folder.path().c_str(), 1);
-    int ended[2];
-    CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
-    const pid_t parent = start_child([&] {
-      Program program(folder);
-      program.start();
-      sublet_checkpoint_finish(program.c);
-      const pid_t child = fork();
-      if (child != 0) return child > 0 ? 0 : 2;
-      close(ended[1]);
-      char byte;
-      return read(ended[0], &byte, 1) == 0 ? 0 : 3;
-    });
-    CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
-    Program program(folder);
-    CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
-    close(ended[0]);
-    close(ended[1]);
-  }
-
-  // Who has been forked does not keep what its parent has locked.
+  // Who has been forked does not keep what its parent has locked, without a pool or with one; nor
+  // one that its parent made after the end of its work.
   void a_child_outlives_its_parent() {
-    TempFolder folder;
-    int ended[2];
-    CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
-    const pid_t parent = start_child([&] {
-      Program program(folder);
-      if (program.start() != SUBLET_NEW) return 1;
-      const pid_t child = fork();
-      if (child != 0) return child > 0 ? 0 : 2;
+    for (const bool finished : {false, true}) {
+      TempFolder folder;
+      if (finished) setenv("SUBLET_CHECKPOINT_DIR", folder.path().c_str(), 1);
+      int ended[2];
+      CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
+      const pid_t parent = start_child([&] {
+        Program program(folder);
+        if (program.start() != SUBLET_NEW) return 1;
+        if (finished) sublet_checkpoint_finish(program.c);
+        const pid_t child = fork();
+        if (child != 0) _exit(child > 0 ? 0 : 2);  // killed: it does not unlock
+        close(ended[1]);
+        char byte;
+        return read(ended[0], &byte, 1) == 0 ? 0 : 3;  // the test is over
+      });
+      CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
+      {
+        Program program(folder);
+        CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
+      }
+      close(ended[0]);
       close(ended[1]);
-      char byte;
-      return read(ended[0], &byte, 1) == 0 ? 0 : 3;  // the test is over
-    });
-    CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
-    Program program(folder);
-    CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
-    close(ended[0]);
-    close(ended[1]);
+    }
   }
 
   void nowhere_to_save() {
