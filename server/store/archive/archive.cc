@@ -97,9 +97,14 @@ uint64_t Archive::last_change() {
 }
 
 uint64_t Archive::first_change() {
-  const uint64_t first = connections_->with(
-      [&](soci::session& sql) { return number_of(sql, "select min(number) from changes"); });
-  return first != 0 ? first : last_change() + 1;
+  return connections_->with([&](soci::session& sql) {
+    // In one query: between two, the first of all may be committed, and seem to have been
+    // forgotten.
+    const uint64_t first = number_of(sql,
+                                     "select coalesce((select min(number) from changes), "
+                                     "(select next_change from pool))");
+    return std::max<uint64_t>(first, 2);
+  });
 }
 
 }  // namespace sublet::server
