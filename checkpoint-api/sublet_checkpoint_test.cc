@@ -395,25 +395,31 @@ class CheckpointTest : public CppUnit::TestFixture {
     for (const bool finished : {false, true}) {
       TempFolder folder;
       if (finished) setenv("SUBLET_CHECKPOINT_DIR", folder.path().c_str(), 1);
-      int ended[2];
+      int born[2], ended[2];
+      CPPUNIT_ASSERT_EQUAL(0, pipe(born));
       CPPUNIT_ASSERT_EQUAL(0, pipe(ended));
       const pid_t parent = start_child([&] {
         Program program(folder);
         if (program.start() != SUBLET_NEW) return 1;
         if (finished) sublet_checkpoint_finish(program.c);
         const pid_t child = fork();
-        if (child != 0) _exit(child > 0 ? 0 : 2);  // killed: it does not unlock
-        close(ended[1]);
-        char byte;
-        return read(ended[0], &byte, 1) == 0 ? 0 : 3;  // the test is over
+        char byte = 0;
+        if (child == 0) {
+          close(ended[1]);
+          if (write(born[1], &byte, 1) != 1) return 2;
+          return read(ended[0], &byte, 1) == 0 ? 0 : 3;  // the test is over
+        }
+        // Only a child that has begun has let go of what it got from its parent.
+        if (child < 0 || read(born[0], &byte, 1) != 1) _exit(4);
+        _exit(0);  // killed: it does not unlock
       });
       CPPUNIT_ASSERT_EQUAL(0, end_of(parent));
       {
         Program program(folder);
         CPPUNIT_ASSERT_EQUAL(int{SUBLET_NEW}, program.start());
       }
-      close(ended[0]);
-      close(ended[1]);
+      for (const int* ends : {born, ended})
+        for (const int end : {0, 1}) close(ends[end]);
     }
   }
 
