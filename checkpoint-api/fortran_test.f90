@@ -61,6 +61,7 @@ contains
     call c%start(path=path, period_s=checkpoint_never, leave_by_returning=.true., resumed=resumed)
     call expect(resumed .eqv. expected, "resumed")
     call c%progress(1_int64, 2_int64)
+    call c%say("half way  ")
     call c%point(leave)
     call expect(.not. leave, "nobody asked to leave")
     call c%save()

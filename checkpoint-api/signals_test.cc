@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cstring>
+#include <optional>
 
 #include "checkpoint-api/pool_testing.h"
 #include "checkpoint-api/sublet_checkpoint.hpp"
@@ -55,6 +57,7 @@ class SignalsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(there_is_no_descriptor_without_a_place_to_save);
   CPPUNIT_TEST(without_a_pool_sigterm_ends_it);
   CPPUNIT_TEST(late_requests_do_no_harm);
+  CPPUNIT_TEST(says_a_line);
   CPPUNIT_TEST(a_bad_status_page_is_done_without);
   CPPUNIT_TEST_SUITE_END();
 
@@ -343,6 +346,31 @@ class SignalsTest : public CppUnit::TestFixture {
     }));
     CPPUNIT_ASSERT(WIFSIGNALED(end) && WTERMSIG(end) == SIGTERM);
     CPPUNIT_ASSERT_EQUAL(std::int32_t{1000000}, pool.page().progress_ppm);
+  }
+
+  void says_a_line() {
+    Pool pool;
+    std::optional<Handle> handle(std::in_place);
+    const auto said = [&](const std::string& text) {
+      const std::uint32_t before = pool.page().message_count;
+      sublet_checkpoint_say(handle->c, text.c_str());
+      CPPUNIT_ASSERT_EQUAL((before & ~1u) + 2, pool.page().message_count);
+      return std::string(pool.page().message, strnlen(pool.page().message, SUBLET_MESSAGE_BYTES));
+    };
+    CPPUNIT_ASSERT_EQUAL(std::string("epoch 12: error 0.031"), said("epoch 12: error 0.031"));
+    CPPUNIT_ASSERT_EQUAL(std::string("\n"), said("\n"));
+    CPPUNIT_ASSERT_EQUAL(std::string(160, 'x'), said(std::string(160, 'x')));
+    CPPUNIT_ASSERT_EQUAL(std::string(160, 'x'), said(std::string(161, 'x')));
+    // Not in the middle of a character.
+    CPPUNIT_ASSERT_EQUAL(std::string(159, 'x'), said(std::string(159, 'x') + "\u00e9"));
+    CPPUNIT_ASSERT_EQUAL(std::string(158, 'x'), said(std::string(158, 'x') + "\u20ac"));
+    CPPUNIT_ASSERT_EQUAL(std::string(158, 'x') + "\u00e9", said(std::string(158, 'x') + "\u00e9!"));
+    // An earlier run was killed in the middle of one.
+    handle->c->status->message_count = UINT32_MAX;
+    CPPUNIT_ASSERT_EQUAL(std::string("wrapped"), said("wrapped"));
+    handle.reset();
+    handle.emplace();
+    CPPUNIT_ASSERT_EQUAL('\0', pool.page().message[0]);
   }
 
   void a_bad_status_page_is_done_without() {

@@ -218,6 +218,7 @@ static void fill_status(struct sublet_checkpoint* c, const struct sublet_header*
   SET(s->save_failed_errno, 0);
   SET(s->wants_seen, 0);
   SET(s->points, 0);
+  sublet_checkpoint_say(c, "");
   SET(s->resumed_generation, resumed == NULL ? 0 : resumed->generation);
   SET(s->resumed_progress_ppm, resumed == NULL ? -1 : resumed->progress_ppm);
   SET(s->generation, c->generation);
@@ -414,6 +415,20 @@ void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint
   }
   SET(c->progress_ppm, ppm);
   SET(c->status->progress_ppm, ppm);
+}
+
+void sublet_checkpoint_say(struct sublet_checkpoint* c, const char* text) {
+  struct sublet_status* s = c->status;
+  const uint32_t count = s->message_count & ~1u; /* an earlier run may have ended in the middle */
+  size_t i = 0;
+  SET(s->message_count, count + 1);
+  __atomic_thread_fence(__ATOMIC_RELEASE);
+  for (; i < SUBLET_MESSAGE_BYTES && text[i] != '\0'; ++i) SET(s->message[i], text[i]);
+  if (text[i] != '\0') {
+    while (i > 0 && (text[i] & 0xc0) == 0x80) --i; /* not in the middle of a character */
+  }
+  if (i < SUBLET_MESSAGE_BYTES) SET(s->message[i], '\0');
+  __atomic_store_n(&s->message_count, count + 2, __ATOMIC_RELEASE);
 }
 
 /* Restores the signal handlers and tells the shepherd by clearing `aware`. */

@@ -44,6 +44,7 @@ module sublet_checkpoint
     procedure, public :: start => start_handle
     procedure, public :: point => make_point
     procedure, public :: progress => report_progress
+    procedure, public :: say => say_line
     procedure, public :: save => save_now
     procedure, public :: finish => finish_work
     procedure, public :: close => close_handle
@@ -86,6 +87,11 @@ module sublet_checkpoint
       import :: c_ptr, c_int64_t
       type(c_ptr), value :: c
       integer(c_int64_t), value :: done, total
+    end subroutine
+    subroutine c_say(c, text) bind(c, name="sublet_checkpoint_say")
+      import :: c_ptr, c_char
+      type(c_ptr), value :: c
+      character(kind=c_char), intent(in) :: text(*)
     end subroutine
     function c_save(c) bind(c, name="sublet_checkpoint_save")
       import :: c_ptr, c_int
@@ -225,6 +231,13 @@ contains
     class(checkpoint), intent(inout) :: this
     integer(int64), intent(in) :: done, total
     call c_progress(this%handle, done, total)
+  end subroutine
+
+  ! A line for `sublet show`, UTF-8; blanks at its end do not count.
+  subroutine say_line(this, text)
+    class(checkpoint), intent(inout) :: this
+    character(*), intent(in) :: text
+    call c_say(this%handle, trim(text)//c_null_char)
   end subroutine
 
   ! Saves now. stat 2: there is no place to save, neither a pool nor a path.

@@ -243,6 +243,11 @@ int sublet_checkpoint_save(struct sublet_checkpoint* c);
 /* Reports `done` of `total` units of work; as cheap as a point. total 0: unknown. */
 void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total);
 
+/* A message of one line for `sublet show`, such as "epoch 12: error 0.031": UTF-8, cut after 160
+ * bytes. "": none. After start; the last one counts, and is shown some seconds later, as long as
+ * the program runs. As cheap as copying it. One thread at a time. */
+void sublet_checkpoint_say(struct sublet_checkpoint* c, const char* text);
+
 /* The work is complete: the signals are no longer handled, and the files at the program's
  * own `path` are removed, so that the next run starts from the beginning. A pool removes
  * its files itself. */

@@ -307,6 +307,8 @@ class Checkpoint {
   void progress(std::uint64_t done, std::uint64_t total) {
     sublet_checkpoint_progress(handle_, done, total);
   }
+  // A line for `sublet show`.
+  void say(const std::string& text) { sublet_checkpoint_say(handle_, text.c_str()); }
   void finish() { sublet_checkpoint_finish(handle_); }
   std::uint64_t generation() const { return sublet_checkpoint_generation(handle_); }
 

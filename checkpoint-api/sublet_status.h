@@ -10,6 +10,8 @@
  * __atomic_store_n). `generation` is stored last, with release order: a reader that loads
  * it with acquire order sees the size, time and duration of that save or a later one.
  * `aware` is stored with release order after everything that `start` fills in.
+ * `message` is written between two steps of `message_count`: while it is odd, or if it has changed
+ * since before the text was read, the text may be half of one message and half of another.
  *
  * When the owner returns, a program has almost no CPU time until its SIGTERM handler has
  * counted leave_seen; from then on it has its whole allowance to save (docs/shepherd.md).
@@ -25,6 +27,7 @@
 /* Version 1 has no leave_seen; there the first sign of an answer is wants_seen. */
 #define SUBLET_STATUS_VERSION 2u
 #define SUBLET_STATUS_BYTES 4096
+#define SUBLET_MESSAGE_BYTES 160 /* of a message at most; a shorter one ends in a NUL */
 
 /* Exit status of a job that left because it was asked to. */
 #define SUBLET_EXIT_LEFT 75
@@ -44,8 +47,9 @@ struct sublet_status {
   uint32_t leave_seen; /* SIGTERMs seen, counted by the handler itself; since version 2 */
   uint64_t resumed_generation;  /* generation from which this run resumed; 0: none */
   int32_t resumed_progress_ppm; /* progress stored in that generation; -1: none or unknown */
-  uint32_t reserved_76;         /* 0 */
+  uint32_t message_count;       /* even: twice the number of messages; odd: one is being written */
   uint64_t points;              /* safe points so far; counted only in a rehearsal */
+  char message[SUBLET_MESSAGE_BYTES]; /* what the program says of itself, UTF-8 */
 };
 
 #ifdef __cplusplus
@@ -68,7 +72,9 @@ SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, leave_seen) == 60);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_generation) == 64);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, resumed_progress_ppm) == 72);
 SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, points) == 80);
-SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 88);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, message_count) == 76);
+SUBLET_STATUS_ASSERT(offsetof(struct sublet_status, message) == 88);
+SUBLET_STATUS_ASSERT(sizeof(struct sublet_status) == 88 + SUBLET_MESSAGE_BYTES);
 #undef SUBLET_STATUS_ASSERT
 
 #endif /* SUBLET_CHECKPOINT_API_SUBLET_STATUS_H_ */

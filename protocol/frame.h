@@ -83,7 +83,8 @@ enum sublet_frame_kind {
   SUBLET_FRAME_VACATE = 17,
   /* Kill at once, nothing is saved. reason: enum sublet_leave_reason. */
   SUBLET_FRAME_KILL = 18,
-  /* Answer with STATUS; sequence is echoed. Also the client's liveness test. */
+  /* Answer with STATUS; sequence is echoed. Also the client's liveness test. arg[0]: 1: MESSAGE may
+   * be sent before it. */
   SUBLET_FRAME_QUERY = 20,
   /* On SLOT: run this attempt, whose order is in its folder. With it comes a descriptor, the
    * shepherd's end of CONTROL, which it closes when it has done with the attempt. */
@@ -95,6 +96,10 @@ enum sublet_frame_kind {
    * checkpoint generation; arg[3]: progress in parts per million or -1.
    * Sent on QUERY, and unasked when the state or the generation changes. */
   SUBLET_FRAME_STATUS = 32,
+  /* What the program says of itself (sublet_checkpoint_say), in answer to a QUERY that takes it.
+   * The frame is followed, in the same message, by at most SUBLET_MESSAGE_BYTES (sublet_status.h)
+   * of text, as the program wrote it. */
+  SUBLET_FRAME_MESSAGE = 34,
   /* The exit record is written. Also to the monitor, which sends nothing more until the next
    * HELLO. */
   SUBLET_FRAME_ENDED = 33,

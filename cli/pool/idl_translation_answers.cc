@@ -176,7 +176,9 @@ JobDetail from_detail(const v1::JobDetail& job) {
           word_in(job.more, "forecast"),
           number_in(job.more, "starts_at", 0),
           word_in(job.more, "promised"),
-          number_in(job.more, "outputs_removed_at", 0)};
+          number_in(job.more, "outputs_removed_at", 0),
+          word_in(job.more, "message"),
+          number_in(job.more, "at_risk_ms", -1)};
 }
 
 AttemptPage from_attempts(const v1::AttemptPage& page) {

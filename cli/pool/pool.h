@@ -163,6 +163,9 @@ struct JobDetail {
   int64_t starts_at_us = 0;        // 0: no forecast
   std::string promised;            // the machine on which it is promised a place; empty: on none
   int64_t outputs_removed_us = 0;  // when the server removed them; 0: not removed
+  // Of a job at work, as its machine last told:
+  std::string message = {};  // what its program says of itself
+  int64_t at_risk_ms = -1;   // CPU time that no checkpoint on the server holds; -1: not known
 };
 
 struct JobCounts {

@@ -268,6 +268,10 @@ std::string job_story(const JobDetail& job, int64_t now, size_t width, bool colo
         job.description.not_before_us == 0 ? "" : format_instant(job.description.not_before_us)},
        {"submitted", age(s.submitted_us, now) + " ago (" + format_instant(s.submitted_us) + ")"},
        {"progress", percent(s.progress_ppm)},
+       {"message", job.message},
+       {"at risk", job.at_risk_ms <= 0 ? ""
+                                       : format_duration_ms(job.at_risk_ms) +
+                                             " of CPU that no checkpoint on the server holds"},
        {"CPU", format_duration_ms(s.cpu_kept_ms) + " kept, " + format_duration_ms(s.cpu_lost_ms) +
                    " lost"},
        {"evictions", some(s.evictions)},
@@ -369,6 +373,7 @@ void write_json(JsonWriter& json, const JobDetail& job) {
   json.field("forecast", job.forecast).field("starts_at_us", job.starts_at_us);
   json.field("promised", job.promised);
   json.field("outputs_removed_us", job.outputs_removed_us);
+  json.field("message", job.message).field("at_risk_ms", job.at_risk_ms);
   json.end_object();
 }
 

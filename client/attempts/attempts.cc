@@ -276,6 +276,7 @@ void Attempts::report_hand_in(const Entry& entry, HeldAttempt* held) const {
 
 std::vector<HeldAttempt> Attempts::held() {
   std::vector<HeldAttempt> out;
+  const int64_t now_us = system_clock().utc_us();
   for (auto& [name, entry] : entries_) {
     if (entry->machine.state() == AttemptState::kForgotten) continue;
     HeldAttempt one = entry->reported;
@@ -301,6 +302,8 @@ std::vector<HeldAttempt> Attempts::held() {
         report_hand_in(*entry, &one);
         break;
     }
+    if (one.state == kAttemptRunning || one.state == kAttemptSuspended)
+      one.at_risk_ms = cpu_at_risk_ms(*entry->work, one.cpu_ms, now_us);
     out.push_back(one);
     if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);
   }

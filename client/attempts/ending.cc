@@ -207,6 +207,20 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t re
   return static_cast<int64_t>(static_cast<double>(cpu) * std::clamp(part / whole, 0.0, 1.0));
 }
 
+int64_t cpu_of_files(int64_t cpu_us, int64_t changed_us, int64_t started_us, int64_t now_us) {
+  if (now_us <= started_us) return 0;
+  const auto part =
+      static_cast<double>(changed_us - started_us) / static_cast<double>(now_us - started_us);
+  return static_cast<int64_t>(static_cast<double>(cpu_us) * std::clamp(part, 0.0, 1.0));
+}
+
+int64_t cpu_at_risk_ms(const AttemptWork& work, int64_t cpu_ms, int64_t now_us) {
+  int64_t kept_ms = work.stored_cpu_us / 1000;
+  const int64_t files_us = work.stored_files_us;
+  if (files_us > 0) kept_ms = cpu_of_files(cpu_ms, files_us, work.started_us, now_us);
+  return std::max<int64_t>(0, cpu_ms - kept_ms);
+}
+
 AttemptEnd end_from_exit(const Assignment& what, const AttemptExit& exit, const Shortage& shortage,
                          const Clock& clock, const std::string& boot) {
   const sublet_exit& facts = exit.facts;

@@ -35,6 +35,12 @@ std::string leave_sentence(sublet_leave_reason reason, const Shortage& shortage 
 // CPU time (us) saved in this attempt's newest checkpoint; -1: it made none.
 // `reported_cpu_us` is the shepherd's report for generation `reported`.
 int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t reported_cpu_us);
+// Of the CPU time used from `started` to `now`, how much the files keep in which a program saves
+// its state and of which the newest was changed then: not known, so as if it had been used evenly.
+int64_t cpu_of_files(int64_t cpu_us, int64_t changed_us, int64_t started_us, int64_t now_us);
+// Of the CPU time that a running program has used in this attempt, how much no checkpoint on the
+// server holds; now: UTC.
+int64_t cpu_at_risk_ms(const AttemptWork& work, int64_t cpu_ms, int64_t now_us);
 
 }  // namespace sublet::client
 

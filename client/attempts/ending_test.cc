@@ -30,6 +30,7 @@ class EndingTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(what_was_seen_without_a_shepherd);
   CPPUNIT_TEST(how_long_it_had_its_slot_before);
   CPPUNIT_TEST(cpu_in_the_checkpoint);
+  CPPUNIT_TEST(cpu_that_no_checkpoint_holds);
   CPPUNIT_TEST_SUITE_END();
 
   AttemptEnd end_of(const AttemptExit& exit, const Shortage& disk = {}) {
@@ -205,6 +206,20 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{700'000}, cpu_at_checkpoint(exit, 5, 700'000));
     exit.facts.left = 1;
     CPPUNIT_ASSERT_EQUAL(int64_t{1'000'000}, cpu_at_checkpoint(exit, 5, 700'000));
+  }
+
+  void cpu_that_no_checkpoint_holds() {
+    AttemptWork work(std::make_shared<Assignment>(), "/nowhere");
+    work.started_us = 1'000'000;
+    const auto at_risk = [&](int64_t cpu_ms) { return cpu_at_risk_ms(work, cpu_ms, 5'000'000); };
+    CPPUNIT_ASSERT_EQUAL(int64_t{900}, at_risk(900));
+    work.stored_cpu_us = 600'000;
+    CPPUNIT_ASSERT_EQUAL(int64_t{300}, at_risk(900));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, at_risk(500));  // measured before
+    work.stored_files_us = 4'000'000;                // after three of four seconds
+    CPPUNIT_ASSERT_EQUAL(int64_t{200}, at_risk(800));
+    work.started_us = 6'000'000;  // the clock was set back
+    CPPUNIT_ASSERT_EQUAL(int64_t{800}, at_risk(800));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(EndingTest);

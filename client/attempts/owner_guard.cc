@@ -54,6 +54,7 @@ bool OwnerGuard::send(Tenancy& tenancy, sublet_frame_kind kind, uint32_t reason,
   frame.sequence = ++tenancy.sequence;
   frame.reason = reason;
   frame.state = presence.state;
+  frame.arg[0] = kind == SUBLET_FRAME_QUERY ? 1 : 0;  // takes MESSAGE
   frame.arg[1] = presence.reason;
   frame.instant = instant;
   return ::send(tenancy.control.get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) ==

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "checkpoint-api/sublet_status.h"
 #include "client/attempts/attempts.h"
 
 namespace sublet::client {
@@ -64,16 +65,25 @@ void Attempts::read_control(const AttemptName& name) {
   for (;;) {
     Entry* entry = find(name);
     if (entry == nullptr || entry->tenancy == nullptr) return;
-    sublet_frame frame;
-    ssize_t n = recv(entry->tenancy->control.get(), &frame, sizeof frame, MSG_DONTWAIT);
+    struct {
+      sublet_frame frame;
+      char text[SUBLET_MESSAGE_BYTES];
+    } received;
+    ssize_t n = recv(entry->tenancy->control.get(), &received, sizeof received, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    bool good = n == static_cast<ssize_t>(sizeof frame) && frame.magic == SUBLET_FRAME_MAGIC &&
-                frame.job == name.job && frame.attempt == name.attempt;
+    const sublet_frame& frame = received.frame;
+    constexpr auto kBare = static_cast<ssize_t>(sizeof frame);
+    bool good = n >= kBare && (n == kBare || frame.kind == SUBLET_FRAME_MESSAGE) &&
+                frame.magic == SUBLET_FRAME_MAGIC && frame.job == name.job &&
+                frame.attempt == name.attempt;
     if (!good) {
       disconnect(*entry);
       return check_end(*entry);
     }
-    on_frame(*entry, frame);
+    if (frame.kind == SUBLET_FRAME_MESSAGE)
+      entry->reported.message.assign(received.text, static_cast<size_t>(n - kBare));
+    else
+      on_frame(*entry, frame);
   }
 }
 

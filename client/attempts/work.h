@@ -69,8 +69,12 @@ struct AttemptWork {
   std::atomic<uint64_t> delivered{0};
   Shortage shortage() const { return {short_of, short_used, short_free}; }
   std::atomic<uint64_t> reported_generation{0};
-  // CPU time when the shepherd reported that generation.
+  // CPU time when the shepherd reported that generation; written after it.
   std::atomic<int64_t> reported_cpu_us{0};
+  // What the newest checkpoint on the server keeps of this attempt: CPU time; or, of files in which
+  // the program saves its state, what it had used when they were changed (UTC). 0: nothing.
+  std::atomic<int64_t> stored_cpu_us{0};
+  std::atomic<int64_t> stored_files_us{0};
 
   // ---- of the running task ----
   uint64_t held_generation;           // newest checkpoint of the job that the server has
@@ -93,7 +97,6 @@ struct AttemptWork {
   bool files_packed = false;
   std::shared_ptr<Pack> unsent;
   std::string left_out;
-  int64_t files_changed_us = 0;  // Pack::changed_us of the last one sent
 };
 
 // Its end has to wait for the server: syncs what the end names, the exit record and the

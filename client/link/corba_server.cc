@@ -133,6 +133,8 @@ struct CorbaServer::Parts {
   std::atomic<bool> keeps_ran{false};   // of starts
   std::atomic<bool> keeps_disk{false};  // of attempts that go on
   std::atomic<bool> keeps_waits{false};
+  std::atomic<bool> keeps_at_risk{false};
+  std::atomic<bool> keeps_message{false};
   std::atomic<bool> serves_logins{false};
   std::atomic<bool> serves_speed{false};
   std::atomic<bool> serves_ahead{false};
@@ -204,6 +206,8 @@ Joined CorbaServer::join(const MachineIdentity& identity, const MachineFacts& fa
     parts_->keeps_ran = names(answer->capabilities, "StartReport.ran_ms");
     parts_->keeps_disk = names(answer->capabilities, "AttemptStatus.disk");
     parts_->keeps_waits = names(answer->capabilities, "AttemptStatus.waits");
+    parts_->keeps_at_risk = names(answer->capabilities, "AttemptStatus.at_risk_ms");
+    parts_->keeps_message = names(answer->capabilities, "AttemptStatus.message");
     parts_->serves_logins = names(answer->capabilities, "MachineReport.logins_asked");
     parts_->serves_speed = names(answer->capabilities, "MachineReport.speed") &&
                            names(answer->capabilities, "MachineReport.load");
@@ -257,8 +261,9 @@ Renewed CorbaServer::renew(const MachineState& state, const std::vector<HeldAtte
     idl::AttemptStatuses statuses;
     statuses.length(static_cast<CORBA::ULong>(held.size()));
     for (size_t i = 0; i < held.size(); ++i)
-      statuses[static_cast<CORBA::ULong>(i)] =
-          to_idl(held[i], {parts_->keeps_disk, parts_->keeps_waits});
+      statuses[static_cast<CORBA::ULong>(i)] = to_idl(
+          held[i],
+          {parts_->keeps_disk, parts_->keeps_waits, parts_->keeps_at_risk, parts_->keeps_message});
     idl::MachineReport report = to_idl(state);
     if (parts_->serves_logins) add_logins(state.logins, report);
     if (parts_->serves_speed) add_speed(state, report);

@@ -109,8 +109,10 @@ struct HeldAttempt {
   uint64_t disk = 0;  // bytes; 0: not known
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
-  uint64_t delivered = 0;  // kAttemptDelivering: changes while it makes progress
-  bool waits = false;      // for a slot
+  uint64_t delivered = 0;   // kAttemptDelivering: changes while it makes progress
+  bool waits = false;       // for a slot
+  int64_t at_risk_ms = -1;  // CPU time that no checkpoint on the server holds; -1: it does not run
+  std::string message;      // what the program says of itself, as it wrote it
 };
 
 struct AttemptVerdict {

@@ -177,6 +177,9 @@ idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept) {
   out.delivered = held.delivered;
   if (kept.disk && held.disk > 0) add_detail(out.more, "disk", std::to_string(held.disk));
   if (kept.waits && held.waits) add_detail(out.more, "waits", "1");
+  if (kept.at_risk && held.at_risk_ms >= 0)
+    add_detail(out.more, "at_risk_ms", std::to_string(held.at_risk_ms));
+  if (kept.message && !held.message.empty()) add_detail(out.more, "message", to_utf8(held.message));
   return out;
 }
 

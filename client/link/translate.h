@@ -35,6 +35,8 @@ LoginsAnswer logins_from(const idl::RenewAnswer& answer);
 struct KeptOfStatuses {
   bool disk = true;
   bool waits = true;
+  bool at_risk = true;
+  bool message = true;
 };
 idl::AttemptStatus to_idl(const HeldAttempt& held, const KeptOfStatuses& kept);
 // keeps_ran: the server serves StartReport.ran_ms.

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -201,6 +202,7 @@ void Shepherd::answer(int socket, const sublet_frame& asked, uint32_t actions) {
       measure();
       look_for_handlers(boot_now());
     }
+    if (asked.arg[0] == 1) tell_message(socket);
     sublet_frame frame = status_frame();
     frame.sequence = asked.sequence;
     send_frame(socket, frame);
@@ -349,6 +351,25 @@ void Shepherd::look_at_status() {
   bool saved = page.generation != seen_.generation;
   seen_ = page;
   if (saved) control_.send_all(status_frame());
+}
+
+// The program may be writing it: only what has the same even count before and after is whole.
+void Shepherd::tell_message(int socket) {
+  constexpr auto kCount = static_cast<off_t>(offsetof(sublet_status, message_count));
+  constexpr auto kText = static_cast<off_t>(offsetof(sublet_status, message));
+  if (!seen_.magic || seen_.message_count == 0) return;
+  struct {
+    sublet_frame frame;
+    char text[SUBLET_MESSAGE_BYTES];
+  } message = {new_frame(SUBLET_FRAME_MESSAGE), {}};
+  uint32_t before = 0, after = 1;
+  const bool read = pread(status_, &before, sizeof before, kCount) == sizeof before &&
+                    pread(status_, message.text, sizeof message.text, kText) ==
+                        static_cast<ssize_t>(sizeof message.text) &&
+                    pread(status_, &after, sizeof after, kCount) == sizeof after;
+  if (!read || before != after || before % 2 != 0) return;
+  const size_t length = strnlen(message.text, sizeof message.text);
+  send(socket, &message, sizeof message.frame + length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // Without a cgroup a search of /proc, which gives up at news from the monitor.

@@ -2,9 +2,11 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,12 +14,14 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <optional>
 
 #include "attempt/walls_trial.h"
+#include "checkpoint-api/sublet_status.h"
 #include "client/shepherd/test_rig.h"
 
 using namespace sublet;
@@ -47,6 +51,7 @@ class ShepherdRunTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(processes_are_bounded);
   CPPUNIT_TEST(without_traffic_it_says_so);
   CPPUNIT_TEST(peaks_are_of_all_processes_together);
+  CPPUNIT_TEST(what_a_program_says);
   CPPUNIT_TEST(no_start_without_the_monitors_word);
   CPPUNIT_TEST(an_attempt_runs_once);
   CPPUNIT_TEST(bad_orders_are_refused);
@@ -492,6 +497,37 @@ class ShepherdRunTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(end.facts.memory_peak >= 2 * kEach && end.facts.memory_peak < 4 * kEach);
       if (!by_cgroup || rig.cgroups().can_limit_processes())
         CPPUNIT_ASSERT(end.facts.processes_peak >= 5 && end.facts.processes_peak < 20);
+    }
+  }
+
+  // A message is told to a client that takes it, and only a whole one.
+  void what_a_program_says() {
+    for (const int count : {2, 3, 4}) {
+      Rig rig;
+      const AttemptOrder order = rig.order({"say", std::to_string(count)});
+      const std::string folder = rig.start(order);
+      CPPUNIT_ASSERT(wait_until([&] { return rig.job_is_ready(folder); }));
+      for (const bool takes : {false, true}) {
+        sublet_frame query = rig.frame(order, SUBLET_FRAME_QUERY);
+        query.arg[0] = takes ? 1 : 0;
+        const UniqueFd control = rig.ask(folder, query);
+        pollfd answer = {control.get(), POLLIN, 0};
+        CPPUNIT_ASSERT_EQUAL(1, poll(&answer, 1, 10'000));
+        char first[512];
+        const ssize_t n = recv(control.get(), first, sizeof first, 0);
+        sublet_frame frame;
+        CPPUNIT_ASSERT(n >= static_cast<ssize_t>(sizeof frame));
+        memcpy(&frame, first, sizeof frame);
+        const bool told = takes && count % 2 == 0;
+        CPPUNIT_ASSERT_EQUAL(int{told ? SUBLET_FRAME_MESSAGE : SUBLET_FRAME_STATUS},
+                             int{frame.kind});
+        const std::string expected(!told ? 0 : count == 2 ? 4 : SUBLET_MESSAGE_BYTES, 'x');
+        CPPUNIT_ASSERT_EQUAL(
+            expected, std::string(first + sizeof frame, static_cast<size_t>(n) - sizeof frame));
+        if (told) CPPUNIT_ASSERT(rig.receive(control.get(), SUBLET_FRAME_STATUS));
+      }
+      rig.monitor().say(SUBLET_PRESENCE_ACTIVE);
+      rig.finish(folder);
     }
   }
 

@@ -69,6 +69,7 @@ class Shepherd {
   void check_limits(int64_t now);
   int64_t refresh_interval_ns() const;
   void look_at_status();
+  void tell_message(int socket);
   void look_for_handlers(int64_t now);
 
   void act(uint32_t actions, int64_t now);

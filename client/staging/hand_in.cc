@@ -102,7 +102,10 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   const Assignment& what = *work.assignment;
   auto file = open_if_there(work.folder + "/" SUBLET_CHECKPOINT_FOLDER, "checkpoint", what.uid);
   if (!file) return;
-  uint64_t generation = checkpoint_generation(file->fd.get(), file->size, work.reported_generation);
+  // Of this generation or, if it has not been reported yet, an older one.
+  const int64_t cpu_us = work.reported_cpu_us;
+  const uint64_t reported = work.reported_generation;
+  uint64_t generation = checkpoint_generation(file->fd.get(), file->size, reported);
   if (generation <= work.held_generation) return;
   if (file->size > largest)
     throw std::runtime_error("it has " + format_bytes(file->size) + ", this machine's limit is " +
@@ -111,6 +114,7 @@ void send_checkpoint(Uploader& to, uint64_t largest) {
   place.generation = generation;
   to.upload(place, file->fd.get(), file->size);
   work.held_generation = work.handed_in_generation = generation;
+  if (reported <= generation) work.stored_cpu_us = cpu_us;
   work.handed_in_bytes = file->size;
   log(Severity::info) << work.label() << ": checkpoint " << generation << " uploaded, "
                       << format_bytes(file->size);
@@ -169,7 +173,7 @@ void send_own_files(Uploader& to, uint64_t largest, bool runs) {
   to.upload(place, pack->file.get(), pack->size);
   work.held_generation = work.handed_in_generation = place.generation;
   work.handed_in_bytes = pack->size;
-  work.files_changed_us = pack->changed_us;
+  work.stored_files_us = pack->changed_us;
   log(Severity::info) << work.label() << ": checkpoint " << place.generation << " of "
                       << pack->files.size() << " files uploaded, " << format_bytes(pack->size);
   work.unsent = nullptr;
@@ -306,16 +310,12 @@ struct Outputs {
   }
 };
 
-// How much of its work the files keep is not known: as much as it had done when the newest was
-// changed.
 void note_own_files(AttemptWork& work) {
   AttemptEnd& end = work.end;
   if (!work.left_out.empty()) end.reason += (end.reason.empty() ? "" : " ") + work.left_out;
   if (work.handed_in_generation == 0 || end.finished_us <= end.started_us) return;
-  const auto part = static_cast<double>(work.files_changed_us - end.started_us) /
-                    static_cast<double>(end.finished_us - end.started_us);
   end.cpu_saved_us =
-      static_cast<int64_t>(static_cast<double>(end.cpu_us) * std::clamp(part, 0.0, 1.0));
+      cpu_of_files(end.cpu_us, work.stored_files_us, end.started_us, end.finished_us);
 }
 
 void hand_in_all(Uploader& to, const JobSettings& settings) {

@@ -19,8 +19,10 @@ _FIELDS = {
     "generation": (16, "Q"), "checkpoint_bytes": (24, "Q"), "saved_boot_ns": (32, "Q"),
     "save_ns": (40, "Q"), "progress_ppm": (48, "i"), "save_failed_errno": (52, "I"),
     "wants_seen": (56, "I"), "leave_seen": (60, "I"), "resumed_generation": (64, "Q"),
-    "resumed_progress_ppm": (72, "i"), "points": (80, "Q"),
+    "resumed_progress_ppm": (72, "i"), "message_count": (76, "I"), "points": (80, "Q"),
 }
+_MESSAGE = 88
+_MESSAGE_BYTES = 160
 
 
 def _map(path):
@@ -40,7 +42,7 @@ class Page:
 
     def __init__(self, path=None):
         page = memoryview(bytearray(_BYTES) if path is None else _map(path))
-        self._views = {kind: page.cast(kind) for kind in "IiQ"}
+        self._views = {kind: page.cast(kind) for kind in "BIiQ"}
 
     def __getitem__(self, field):
         offset, kind = _FIELDS[field]
@@ -55,9 +57,19 @@ class Page:
     def add_one(self, field):
         self[field] = (self[field] + 1) & 0xffffffff
 
+    def say(self, text):
+        """Stores a message, of which only a whole one is shown: the count is odd meanwhile."""
+        octets = text.encode(errors="replace")[:_MESSAGE_BYTES]
+        octets = octets.decode(errors="ignore").encode().ljust(_MESSAGE_BYTES, b"\0")
+        count = self["message_count"] & 0xfffffffe
+        self["message_count"] = count + 1
+        self._views["B"][_MESSAGE:_MESSAGE + _MESSAGE_BYTES] = octets
+        self["message_count"] = (count + 2) & 0xffffffff
+
     def fill(self, resumed_bytes, resumed_generation, resumed_progress_ppm):
         """Overwrites everything that an earlier run may have left, then says that this one
         answers. Without a checkpoint the arguments are 0, 0, -1."""
+        self.say("")
         for field, value in (
                 ("left", 0), ("checkpoint_bytes", resumed_bytes), ("saved_boot_ns", 0),
                 ("save_ns", 0), ("progress_ppm", resumed_progress_ppm), ("save_failed_errno", 0),

@@ -453,6 +453,12 @@ class Checkpoint:
         self._progress_ppm = ppm
         self._page["progress_ppm"] = ppm
 
+    def say(self, text):
+        """A message of one line for `sublet show`, such as "epoch 12: error 0.031"; cut after 160
+        bytes. The last one counts, and is shown some seconds later, as long as the program runs.
+        The main thread."""
+        self._page.say(text)
+
     @property
     def generation(self):
         """The number of the newest generation; 0: none."""

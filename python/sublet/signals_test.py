@@ -193,6 +193,23 @@ class SignalsTest(Case):
         self.assertEqual((self.page["aware"], self.page["left"]), (0, 0))
         self.assertEqual(self.page["progress_ppm"], 1000000)
 
+    def test_says_a_line(self):
+        c = self.opened()
+        for text, shown in (("epoch 12: error 0.031", "epoch 12: error 0.031"), ("\n", "\n"),
+                            (160 * "x", 160 * "x"), (161 * "x", 160 * "x"),
+                            (159 * "x" + "\u00e9", 159 * "x"), (158 * "x" + "\u20ac", 158 * "x"),
+                            (158 * "x" + "\u00e9!", 158 * "x" + "\u00e9"),
+                            ("\udcff", "?"), ("", "")):
+            before = self.page["message_count"]
+            c.say(text)
+            self.assertEqual(self.page["message_count"], before + 2)
+            with open(os.environ["SUBLET_STATUS"], "rb") as f:
+                message = f.read()[88:248]
+            self.assertEqual(message.split(b"\0")[0].decode(), shown)
+        self.page["message_count"] = 0xffffffff
+        c.say("wrapped")
+        self.assertEqual(self.page["message_count"], 0)
+
     def test_bad_status_pages_are_done_without(self):
         for make in (lambda path: None, lambda path: self.write(b"short", "page"),
                      os.mkfifo, os.mkdir):

@@ -233,6 +233,7 @@ JobDetails JobService::show(const Caller& caller, JobId id) {
   std::optional<uint64_t> memory_asked;
   JobDetails details =
       questions_.ask(caller.user, [&] { return details_of(caller, id, memory_asked); });
+  details.live = live(details.row.job);
   if (!scheduling::is_final(details.row.job.state)) add_outlook(caller, details, memory_asked);
   return details;
 }
@@ -268,11 +269,14 @@ void JobService::add_outlook(const Caller& caller, JobDetails& details,
       questions_.ask(caller.user, [&] { return start_forecast(archive_, *outlook, now); });
 }
 
+std::optional<LiveStatus> JobService::live(const scheduling::JobRecord& job) const {
+  if (!scheduling::is_at_work(job.state)) return std::nullopt;
+  return sessions_.status({job.id, job.attempts});
+}
+
 int32_t JobService::progress(const scheduling::JobRecord& job) const {
-  using scheduling::JobState;
-  if (job.state == JobState::kDone) return 1'000'000;
-  if (!scheduling::is_at_work(job.state)) return -1;
-  auto status = sessions_.status({job.id, job.attempts});
+  if (job.state == scheduling::JobState::kDone) return 1'000'000;
+  const std::optional<LiveStatus> status = live(job);
   return status ? status->progress_ppm : -1;
 }
 

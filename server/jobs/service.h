@@ -53,6 +53,8 @@ struct JobDetails {
   scheduling::Forecast forecast;     // of a waiting job, else empty
   std::string promised;              // the machine on which a place is promised to it, if any
   Micros outputs_removed = 0;        // when they were removed; 0: they were not
+  // Of one that is at work, as its machine last told.
+  std::optional<LiveStatus> live;
 };
 
 struct ControlResult {
@@ -118,6 +120,8 @@ class JobService {
 
   // The progress of the job's current attempt in ppm; -1: unknown.
   int32_t progress(const scheduling::JobRecord& job) const;
+  // Of one that is at work, as its machine last told.
+  std::optional<LiveStatus> live(const scheduling::JobRecord& job) const;
 
   // There are new changes of these users' jobs: wakes the calls that wait for them. Called by the
   // committer.

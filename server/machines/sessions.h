@@ -40,6 +40,8 @@ struct LiveStatus {
   uint64_t disk = 0;  // 0: not known
   int32_t progress_ppm = -1;
   uint64_t generation = 0;
+  int64_t at_risk_ms = -1;  // CPU time that no checkpoint here holds; -1: not known
+  std::string message;      // what the program says of itself, UTF-8
 };
 
 struct SessionInfo {

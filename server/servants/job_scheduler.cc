@@ -139,6 +139,7 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         to_idl(details.attempts[i], out->attempts[i]);
       to_idl(details.outputs, out->outputs);
       add_forecast(details.forecast, out->more);
+      if (details.live) add_live(*details.live, out->more);
       if (!details.promised.empty()) add_detail(out->more, "promised", details.promised);
       if (details.outputs_removed)
         add_detail(out->more, "outputs_removed_at", std::to_string(details.outputs_removed));
@@ -251,6 +252,11 @@ class JobSchedulerServant : public POA_Sublet::v1::JobScheduler {
         if (auto view = turn.pool().machine(id)) name = view->record.name;
     });
     return names;
+  }
+
+  static void add_live(const LiveStatus& live, v1::Details& more) {
+    if (live.at_risk_ms >= 0) add_detail(more, "at_risk_ms", std::to_string(live.at_risk_ms));
+    if (!live.message.empty()) add_detail(more, "message", live.message);
   }
 
   static void add_forecast(const scheduling::Forecast& forecast, v1::Details& more) {

@@ -395,6 +395,18 @@ int64_t number_in(const v1::Details& more, std::string_view name, int64_t otherw
   }
   return otherwise;
 }
+
+// At most kMessage bytes of it, and no part of a character.
+std::string message_in(const v1::Details& more) {
+  constexpr size_t kMessage = 480;  // of 160 bytes, none of which is UTF-8
+  for (CORBA::ULong i = 0; i < more.length(); ++i) {
+    if (std::string_view(more[i].name.in()) != "message") continue;
+    std::string message = more[i].value.in();
+    if (message.size() > kMessage) message.resize(kMessage);
+    return to_utf8(message);
+  }
+  return "";
+}
 }  // namespace
 
 ReportedAttempt from_idl(const v1::AttemptStatus& s) {
@@ -415,6 +427,8 @@ ReportedAttempt from_idl(const v1::AttemptStatus& s) {
   attempt.status.disk = static_cast<uint64_t>(number_in(s.more, "disk", 0));
   attempt.status.progress_ppm = s.progress_ppm;
   attempt.status.generation = s.generation;
+  attempt.status.at_risk_ms = number_in(s.more, "at_risk_ms", -1);
+  attempt.status.message = message_in(s.more);
   return attempt;
 }
 
