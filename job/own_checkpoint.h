@@ -13,7 +13,7 @@ namespace sublet {
 
 struct OwnCheckpoint {
   std::vector<std::string> files{};    // job/output_name.h; empty: it saves none
-  int64_t every_ms = 0;                // between copies while it runs; 0: only when it ends
+  int64_t every_ms = 0;                // between copies while it runs; 0: as the machine chooses
   uint32_t signal = 0;                 // that asks it to save and end; 0: SIGTERM
   std::vector<uint32_t> exit_codes{};  // that say "saved, go on with me"; empty: 75 and 85
 

@@ -128,8 +128,8 @@ class AttemptMachine {
   AttemptMachine(int64_t checkpoint_interval_ms, uint64_t held_generation)
       : checkpoint_interval_ms_(checkpoint_interval_ms), held_generation_(held_generation) {}
 
-  // It saves files of its own, of which a checkpoint is to be made so often while it runs. Before
-  // the first event.
+  // It saves files of its own, of which a checkpoint is to be made so often while it runs: from the
+  // last one, or from its start.
   void copy_every(int64_t ms) { copy_every_ms_ = ms; }
 
   // Each returns a set of AttemptAction. An event that is not valid in the current

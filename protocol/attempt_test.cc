@@ -307,6 +307,9 @@ class AttemptTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
     m.checkpoint_done(0, 18'000);  // nothing new
     CPPUNIT_ASSERT_EQUAL(int64_t{28'000}, m.checkpoint_due_ms());
+    m.copy_every(60'000);
+    CPPUNIT_ASSERT_EQUAL(int64_t{78'000}, m.checkpoint_due_ms());
+    m.copy_every(10'000);
     m.stays(true);  // suspended: nothing changes
     CPPUNIT_ASSERT_EQUAL(never, m.checkpoint_due_ms());
     m.resumed();

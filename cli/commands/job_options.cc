@@ -414,7 +414,8 @@ void declare_job_options(Arguments& a, JobOptions* o) {
   a.option("--processes-limit", &o->processes_limit, "limit for the number of its processes", "N");
   a.option("--priority", &o->priority, "among your own jobs: higher runs earlier (0)", "N");
   a.option("--checkpoint-every", &o->checkpoint_every,
-           "copy these files also while the job runs, so often (only when it ends)", "TIME");
+           "copy these files also while the job runs, so often (as often as the machine chooses)",
+           "TIME");
   a.option("--leaving", &o->leaving,
            "what it does when the machine's owner is back, if that is stricter than the machine's "
            "own way: leave, suspend, linger or kill",

@@ -52,10 +52,16 @@ Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
                                             attempt_folder(settings_.state_folder, name));
   work->lease_ns = work->assignment->first_lease_ns;
   auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
-  const int64_t every_ms = entry->work->assignment->job.own_checkpoint.every_ms;
-  if (every_ms > 0) entry->machine.copy_every(std::max(every_ms, settings_.checkpoint_interval_ms));
+  plan_copies(*entry);
   entry->reported.name = name;
   return *(entries_[name] = std::move(entry));
+}
+
+void Attempts::plan_copies(Entry& entry) {
+  const OwnCheckpoint& own = entry.work->assignment->job.own_checkpoint;
+  if (!own.is_set()) return;
+  const int64_t every_ms = own.every_ms > 0 ? own.every_ms : entry.work->next_copy_ms.load();
+  entry.machine.copy_every(std::max(every_ms, settings_.checkpoint_interval_ms));
 }
 
 void Attempts::accept(std::shared_ptr<const Assignment> assignment) {

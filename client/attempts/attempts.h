@@ -126,6 +126,8 @@ class Attempts {
   void on_started(const WorkPtr& work, const GivenAttempt& given);
   void on_start_failed(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void on_cleared(const WorkPtr& work);
+  // When its own files are to be copied next, if it has any.
+  void plan_copies(Entry& entry);
   void on_checkpoint_done(const WorkPtr& work, uint64_t generation);
   void on_handed_in(const WorkPtr& work);
   void on_still_alive(const WorkPtr& work);

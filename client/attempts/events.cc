@@ -79,8 +79,10 @@ void Attempts::on_cleared(const WorkPtr& work) {
 }
 
 void Attempts::on_checkpoint_done(const WorkPtr& work, uint64_t generation) {
-  if (Entry* entry = find(work))
+  if (Entry* entry = find(work)) {
+    plan_copies(*entry);
     apply(*entry, entry->machine.checkpoint_done(generation, system_clock().boot_ns() / 1'000'000));
+  }
   if (generation != 0) changed_();
 }
 

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "attempt/folder.h"
+#include "checkpoint-api/interval.h"
 #include "client/attempts/assignment.h"
 #include "client/attempts/seen_eviction.h"
 #include "client/link/server_calls.h"
@@ -75,6 +76,8 @@ struct AttemptWork {
   // the program saves its state, what it had used when they were changed (UTC). 0: nothing.
   std::atomic<int64_t> stored_cpu_us{0};
   std::atomic<int64_t> stored_files_us{0};
+  // Until its own files are copied again, where its user has not said how often.
+  std::atomic<int64_t> next_copy_ms{SUBLET_INTERVAL_LEAST_MS};
 
   // ---- of the running task ----
   uint64_t held_generation;           // newest checkpoint of the job that the server has
@@ -97,6 +100,7 @@ struct AttemptWork {
   bool files_packed = false;
   std::shared_ptr<Pack> unsent;
   std::string left_out;
+  sublet_save_costs copy_costs = {};  // while it runs
 };
 
 // Its end has to wait for the server: syncs what the end names, the exit record and the

@@ -12,9 +12,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
+#include "checkpoint-api/interval.h"
 #include "client/attempts/ending.h"
 #include "client/mover/contents.h"
 #include "client/staging/own_files.h"
@@ -155,15 +157,32 @@ PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool 
   return pack_own_files(work, runs, largest, [&] { turns.begin(); });
 }
 
+// Packs the files of a program that runs. The interval between copies is that between saves by the
+// API: what a copy takes is what the machine does for it, the program goes on.
+std::shared_ptr<Pack> pack_running(Uploader& to, const FilePlace& place,
+                                   const JobSettings& settings) {
+  AttemptWork& work = to.work;
+  const int64_t begun_ns = system_clock().boot_ns();
+  std::shared_ptr<Pack> pack = pack_now(to, place, settings.checkpoint_largest, true).pack;
+  const int64_t took_us = (system_clock().boot_ns() - begun_ns) / 1000;
+  if (pack) sublet_add_save(&work.copy_costs, static_cast<uint64_t>(took_us), 1);
+  const int64_t ran_ms = std::max<int64_t>(0, system_clock().utc_us() - work.started_us) / 1000;
+  int64_t idle_s = settings.mean_idle_s ? settings.mean_idle_s() : 0;
+  if (idle_s <= 0) idle_s = SUBLET_MEAN_IDLE_DEFAULT_S;
+  work.next_copy_ms = static_cast<int64_t>(sublet_next_save_ms(
+      &work.copy_costs, static_cast<uint64_t>(ran_ms), static_cast<uint64_t>(idle_s)));
+  return pack;
+}
+
 // Uploads the files in which the program saves its state, if they are newer than the server's.
-void send_own_files(Uploader& to, uint64_t largest, bool runs) {
+void send_own_files(Uploader& to, const JobSettings& settings, bool runs) {
   AttemptWork& work = to.work;
   FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
   std::shared_ptr<Pack> pack = work.unsent;
   if (runs) {
-    pack = pack_now(to, place, largest, true).pack;
+    pack = pack_running(to, place, settings);
   } else if (!work.files_packed) {
-    PackedNow now = pack_now(to, place, largest, false);
+    PackedNow now = pack_now(to, place, settings.checkpoint_largest, false);
     pack = work.unsent = std::move(now.pack);
     work.left_out = std::move(now.left_out);
     work.files_packed = true;
@@ -197,7 +216,7 @@ void try_checkpoint(Uploader& to, const JobSettings& settings, bool runs) {
   to.mover.move_checkpoint(true);
   try {
     if (files)
-      send_own_files(to, settings.checkpoint_largest, runs);
+      send_own_files(to, settings, runs);
     else
       send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {

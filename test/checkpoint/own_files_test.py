@@ -201,16 +201,22 @@ class OwnFiles(unittest.TestCase):
                                "echo 1 > state; exit 85")[0]
         self.assertEqual(self.pool.wait_state(job, ["done", "failed", "held"])["state"], "failed")
 
-    def test_a_copy_survives_the_machine(self):
-        job = self.submit("copied", "--checkpoint", "state", "--checkpoint-every", "1 s")
+    def check_a_copy(self, *options):
+        job = self.submit("copied", "--checkpoint", "state", *options)
         self.wait_said("ready", 1)
         wait_for(lambda: self.pool.job(job)["attempt_list"][0]["generation"] == 1,
-                 "a copy to reach the server\n" + self.pool.all_logs())
+                 "a copy to reach the server\n" + self.pool.all_logs(), 60 + harness.PATIENCE)
         self.pool.kill_shepherds()
         self.wait_said("ready", 2)
         shown, said = self.finish(job)
         self.assertEqual(said, ["1 ['state', 'worker'] ['state']"], shown)
         self.assertEqual(shown["attempt_list"][0]["ended"], "machine lost")
+
+    def test_a_copy_survives_the_machine(self):
+        self.check_a_copy("--checkpoint-every", "1 s")
+
+    def test_the_machine_chooses_when_to_copy(self):
+        self.check_a_copy()  # after 30 s
 
     def test_the_client_begins_anew_meanwhile(self):
         job = self.submit("asked", "--checkpoint", "state")
