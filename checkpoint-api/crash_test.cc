@@ -1,8 +1,9 @@
 // Interrupts a save before each of its steps, once by a power failure (unsynced data is
-// lost) and once by an error of that step. A complete generation must always exist, and
-// the next save must work.
+// lost) and once by an error of that step; and kills it before and after each of its system
+// calls. A complete generation must always exist, and the next save must work.
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
+#include <sys/ptrace.h>
 
 #include <cerrno>
 #include <optional>
@@ -74,9 +75,11 @@ const sublet_disk kTroubledDisk = {create_file, write_bytes, sync_file,  close_f
                                    link_file,   rename_file, remove_file};
 
 struct Program {
-  std::uint64_t steps[100] = {};
+  std::vector<std::uint64_t> steps;
   sublet_checkpoint* c = sublet_checkpoint_open("crash", 1);
-  Program() { sublet_checkpoint_variable(c, "steps", steps, 100, SUBLET_UINT64); }
+  explicit Program(size_t size = 100) : steps(size) {
+    sublet_checkpoint_variable(c, "steps", steps.data(), size, SUBLET_UINT64);
+  }
   ~Program() { sublet_checkpoint_close(c); }
   int start(const std::string& path) {
     const sublet_checkpoint_options options{path.c_str(), SUBLET_CHECKPOINT_NEVER, 0};
@@ -89,8 +92,8 @@ struct Program {
 };
 
 // The step from which a new run resumes; nullopt if it starts from scratch.
-std::optional<std::uint64_t> resumed_step(const std::string& path) {
-  Program program;
+std::optional<std::uint64_t> resumed_step(const std::string& path, size_t size = 100) {
+  Program program(size);
   if (program.start(path) != SUBLET_RESUMED) return std::nullopt;
   for (const std::uint64_t step : program.steps) CPPUNIT_ASSERT_EQUAL(program.steps[0], step);
   // The remains of the last save must not disturb the next two.
@@ -105,6 +108,7 @@ class CrashTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(power_fails_before_every_step_without_links);
   CPPUNIT_TEST(power_fails_in_the_first_save);
   CPPUNIT_TEST(power_fails_after_a_fallback);
+  CPPUNIT_TEST(killed_at_every_system_call);
   CPPUNIT_TEST(every_step_fails_with_an_error);
   CPPUNIT_TEST(power_fails_in_the_save_after_a_failed_one);
   CPPUNIT_TEST_SUITE_END();
@@ -119,6 +123,17 @@ class CrashTest : public CppUnit::TestFixture {
   void power_fails_before_every_step_without_links() { crash_everywhere(2, false, false); }
   void power_fails_in_the_first_save() { crash_everywhere(0, true, false); }
   void power_fails_after_a_fallback() { crash_everywhere(2, true, true); }
+
+  void killed_at_every_system_call() {
+    QuietStderr quiet;
+    for (const size_t size : {size_t{100}, size_t{1} << 17}) {
+      for (const std::uint64_t generations : {0, 2}) {
+        int at = 1;
+        while (kill_at(at, generations, size)) ++at;
+        CPPUNIT_ASSERT(at > 30);
+      }
+    }
+  }
 
   void every_step_fails_with_an_error() {
     QuietStderr quiet;
@@ -184,8 +199,45 @@ class CrashTest : public CppUnit::TestFixture {
     }));
   }
 
-  static void prepare(const std::string& path, std::uint64_t generations) {
-    Program program;
+  // Kills the save after `generations` others where it enters or leaves a system call for the
+  // at-th time. False: it has ended before.
+  static bool kill_at(int at, std::uint64_t generations, size_t size) {
+    TempFolder folder;
+    const std::string path = folder / "state";
+    prepare(path, generations, size);
+    const bool killed = was_killed_at(at, start_child([&] {
+                                        Program program(size);
+                                        program.start(path);
+                                        if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0)
+                                          return 1;
+                                        raise(SIGSTOP);
+                                        return program.save(3);
+                                      }));
+    const auto step = resumed_step(path, size);
+    const bool kept = generations > 0 ? step == generations : !step;
+    CPPUNIT_ASSERT_MESSAGE(std::to_string(at), step == std::uint64_t{3} || (killed && kept));
+    return killed;
+  }
+
+  static bool was_killed_at(int at, pid_t pid) {
+    int status = 0;
+    CPPUNIT_ASSERT_EQUAL(pid, waitpid(pid, &status, 0));
+    CPPUNIT_ASSERT(WIFSTOPPED(status));
+    ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
+    for (int calls = 0; WIFSTOPPED(status); calls += WSTOPSIG(status) == (SIGTRAP | 0x80)) {
+      if (calls == at) {
+        kill(pid, SIGKILL);
+      } else {
+        ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr);
+      }
+      CPPUNIT_ASSERT_EQUAL(pid, waitpid(pid, &status, 0));
+      if (!WIFSTOPPED(status)) break;
+    }
+    return WIFSIGNALED(status);
+  }
+
+  static void prepare(const std::string& path, std::uint64_t generations, size_t size = 100) {
+    Program program(size);
     program.start(path);
     for (std::uint64_t i = 1; i <= generations; ++i) CPPUNIT_ASSERT_EQUAL(0, program.save(i));
   }
