@@ -70,6 +70,7 @@ class Attempt {
   void start();
   // False: it has ended before.
   bool wait_for_request();
+  int leave_signal() const;
   void ask();
   void wait_for_write();
   void kill();
@@ -145,6 +146,11 @@ bool Attempt::wait_for_request() {
   return false;
 }
 
+int Attempt::leave_signal() const {
+  const uint32_t wanted = program_.job.what.own_checkpoint.signal;
+  return wanted == 0 ? SIGTERM : static_cast<int>(wanted);
+}
+
 void Attempt::ask() {
   if (order_.kill_after_write_us) {
     watch_ = UniqueFd(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -152,11 +158,9 @@ void Attempt::ask() {
     inotify_add_watch(watch_.get(), (own ? folder_.work() : folder_.checkpoint()).c_str(),
                       IN_CREATE | IN_MODIFY);
   }
-  const uint32_t wanted = program_.job.what.own_checkpoint.signal;
-  const int signal = wanted == 0 ? SIGTERM : static_cast<int>(wanted);
   ended_.asked = true;
   asked_us_ = now_boot_us();
-  ended_.handled = processes_.signal_who_handles(signal, process_.id.pid);
+  ended_.handled = processes_.signal_who_handles(leave_signal(), process_.id.pid);
   if (!ended_.handled) kill();  // as in the pool: it could not save
 }
 
@@ -247,9 +251,11 @@ AttemptEnded Attempt::ended() {
   ended_.how = WIFSIGNALED(status_) ? "killed by signal " + std::to_string(WTERMSIG(status_)) +
                                           " (" + strsignal(WTERMSIG(status_)) + ")"
                                     : "exit status " + std::to_string(WEXITSTATUS(status_));
-  // If it died of a signal of its own, nothing is known of its files.
-  if (!files_found_ && WIFEXITED(status_) && program_.job.what.own_checkpoint.is_set())
-    find_listed(false);
+  // If it died of a signal of its own, nothing is known of its files; its handler may end it by the
+  // one that asked it to leave.
+  const bool by_itself =
+      WIFEXITED(status_) || (ended_.handled && WTERMSIG(status_) == leave_signal());
+  if (!files_found_ && by_itself && program_.job.what.own_checkpoint.is_set()) find_listed(false);
   return std::move(ended_);
 }
 

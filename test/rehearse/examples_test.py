@@ -1,6 +1,7 @@
 """`sublet rehearse` passes the examples, each with little to do."""
 
 import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -19,7 +20,7 @@ def has_numpy():
                           stderr=subprocess.DEVNULL).returncode == 0
 
 
-class Examples(unittest.TestCase):
+class Rehearsed(unittest.TestCase):
     def passes(self, *words):
         """The report for a person. Where all interruptions came before the program could save, it
         is rehearsed with others."""
@@ -35,6 +36,8 @@ class Examples(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n  *4  from the older generation  .* same\n")
         return done.stdout
 
+
+class Examples(Rehearsed):
     def test_shell_loop(self):
         report = self.passes("--env", "PATH=%s:%s" % (harness.BIN, os.environ["PATH"]), "--",
                              os.path.join(EXAMPLES, "shell-loop", "collatz.sh"), "1", "300")
@@ -75,6 +78,30 @@ class Examples(unittest.TestCase):
                     "--input", os.path.join(EXAMPLES, "python-training", "training.py"),
                     "--output", "weights", "--", "/usr/bin/python3", "training.py", "--data",
                     "letter-recognition.data", "--epochs", "1", "--weights", "weights")
+
+
+class Readme(Rehearsed):
+    def test_pi(self):
+        """All but the line that says where it begins."""
+        report = self.passes("--compare", "bash -c 'cmp <(tail -n +2 $0/stdout) "
+                             "<(tail -n +2 $1/stdout)'", "--", os.path.join(harness.BIN, "pi"))
+        self.assertIn("exit status 0, 1000000000 safe points\n", report)
+
+
+class AnyProgram(Rehearsed):
+    """Programs that save themselves, and know nothing of Sublet. (John the Ripper keeps what it has
+    found in the home of whoever runs it: only a pool's job begins without.)"""
+
+    @unittest.skipUnless(shutil.which("ddrescue"), "skipped: ddrescue is not installed")
+    def test_a_copier(self):
+        self.passes("--input", LETTERS + "=disk", "--checkpoint", "copy", "--checkpoint", "map",
+                    "--output", "copy", "--", "ddrescue", "--quiet", "--cluster-size=8",
+                    "--max-read-rate=256Ki", "disk", "copy", "map")
+
+    def test_a_chain_of_steps(self):
+        self.passes("--input", os.path.join(EXAMPLES, "any-program", "Makefile"),
+                    "--input", LETTERS + "=letters", "--checkpoint", "part-*",
+                    "--output", "summary", "--", "make", "--silent", "summary")
 
 
 if __name__ == "__main__":
