@@ -127,6 +127,8 @@ int sublet_stream_flush(struct sublet_checkpoint_stream* s); /* 0 or errno */
 
 /* save.c: sets the names of the four files; `base` has at most SUBLET_MAX_FILE_NAME bytes. */
 void sublet_name_files(struct sublet_checkpoint* c, const char* base);
+/* Of the sections, about: those that the program writes itself count as in the last save. */
+uint64_t sublet_payload_bytes(const struct sublet_checkpoint* c);
 /* Writes the next generation and updates c->generation. 0 or errno. */
 int sublet_save_file(struct sublet_checkpoint* c, uint64_t* bytes);
 

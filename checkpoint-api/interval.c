@@ -33,3 +33,9 @@ uint64_t sublet_next_save_ms(const struct sublet_save_costs* costs, uint64_t ela
   const uint64_t run_ms = SUBLET_INTERVAL_COSTS * (costs->spent_us + costs->one_us) / 1000;
   return most_of(bounded_ms, run_ms > elapsed_ms ? run_ms - elapsed_ms : 0);
 }
+
+uint64_t sublet_put_off_first_ms(uint64_t bytes, uint64_t elapsed_ms) {
+  const uint64_t cost_us = least_of(bytes / SUBLET_FIRST_BYTES_PER_US, most_cost_us);
+  const uint64_t run_ms = SUBLET_INTERVAL_COSTS * cost_us / 1000;
+  return run_ms > elapsed_ms ? run_ms - elapsed_ms : 0;
+}

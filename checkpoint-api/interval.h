@@ -13,6 +13,7 @@ enum {
   SUBLET_INTERVAL_LEAST_MS = 30000,  /* the server gets a new generation no more often, either */
   SUBLET_INTERVAL_MOST_MS = 600000,  /* bounds the work at risk */
   SUBLET_INTERVAL_COSTS = 100,       /* periodic saves take at most one part in so many */
+  SUBLET_FIRST_BYTES_PER_US = 100,   /* what the first one may cost is not known: a hard disk's */
   SUBLET_MEAN_IDLE_DEFAULT_S = 7200, /* where nobody says it */
   SUBLET_MEAN_IDLE_MOST_S = 10000000
 };
@@ -36,6 +37,10 @@ void sublet_add_save(struct sublet_save_costs* costs, uint64_t took_us, int peri
  * take more than their part of the run. */
 uint64_t sublet_next_save_ms(const struct sublet_save_costs* costs, uint64_t elapsed_ms,
                              uint64_t mean_idle_s);
+
+/* For how long to put off the first periodic save, of about so many bytes, in ms; 0: not. At the
+ * rate above it takes no more than its part of the run then. */
+uint64_t sublet_put_off_first_ms(uint64_t bytes, uint64_t elapsed_ms);
 
 #ifdef __cplusplus
 }

@@ -23,6 +23,17 @@ static void write_elements(struct sublet_section* section, struct sublet_checkpo
   sublet_checkpoint_write(s, elements, count, (enum sublet_checkpoint_type)section->entry.type);
 }
 
+uint64_t sublet_payload_bytes(const struct sublet_checkpoint* c) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < c->section_count; ++i) {
+    const struct sublet_section* section = &c->sections[i];
+    size_t count = (size_t)section->entry.count;
+    if (section->place != NULL) section->place(&count, section->user);
+    bytes += count * sublet_type_width(section->entry.type);
+  }
+  return bytes;
+}
+
 static int write_sections(struct sublet_checkpoint* c, struct sublet_checkpoint_stream* s) {
   for (uint32_t i = 0; i < c->section_count; ++i) {
     struct sublet_section* section = &c->sections[i];

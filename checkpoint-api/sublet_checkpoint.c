@@ -183,6 +183,14 @@ static int plan_save(struct sublet_checkpoint* c) {
                                  : sublet_next_save_ms(&c->costs, elapsed_ms, c->mean_idle_s));
 }
 
+/* Whether the first periodic save would cost too much so early; it is planned for later then. */
+static int is_put_off(struct sublet_checkpoint* c) {
+  if (c->period_is_chosen || c->costs.one_us != 0) return 0;
+  const uint64_t elapsed_ms = (boot_ns() - c->started_ns) / 1000000;
+  const uint64_t wait_ms = sublet_put_off_first_ms(sublet_payload_bytes(c), elapsed_ms);
+  return wait_ms != 0 && sublet_signals_plan(wait_ms) == 0;
+}
+
 /* A rehearsal counts the points. Meanwhile attention stays up, so that each gets here. */
 static void choose_stop(struct sublet_checkpoint* c) {
   const char* text = getenv("SUBLET_CHECKPOINT_STOP_AT");
@@ -371,7 +379,7 @@ int sublet_checkpoint_point_slow(struct sublet_checkpoint* c) {
   if (c->counts_points) SET(c->shown.attention, 1);
   if (asked) count_want(c);
   if (leave) count_want(c);
-  const int saved = leave || asked || due;
+  const int saved = leave || asked || (due && !is_put_off(c));
   if (saved) save(c, !leave && !asked);
   /* Asked to leave during that save: the state has not changed since. */
   if (!leave && sublet_leave_requested()) {

@@ -113,7 +113,8 @@ static int intervals(void) {
   unsigned long long one_us, spent_us, elapsed_ms, mean_idle_s;
   while (scanf("%llu %llu %llu %llu", &one_us, &spent_us, &elapsed_ms, &mean_idle_s) == 4) {
     const struct sublet_save_costs costs = {one_us, spent_us};
-    printf("%llu\n", (unsigned long long)sublet_next_save_ms(&costs, elapsed_ms, mean_idle_s));
+    printf("%llu %llu\n", (unsigned long long)sublet_next_save_ms(&costs, elapsed_ms, mean_idle_s),
+           (unsigned long long)sublet_put_off_first_ms(spent_us, elapsed_ms));
   }
   return 0;
 }

@@ -7,6 +7,7 @@ LEAST_MS, MOST_MS = 30000, 600000
 COSTS = 100  # periodic saves take at most one part in so many of the run
 MEAN_IDLE_S, MOST_MEAN_IDLE_S = 7200, 10000000
 _MOST_COST_US = 86400 * 1000000
+_FIRST_BYTES_PER_US = 100
 
 
 class Costs:
@@ -31,3 +32,9 @@ def next_save_ms(costs, elapsed_ms, mean_idle_s):
     best = math.isqrt(2 * costs.one * min(max(mean_idle_s, 1), MOST_MEAN_IDLE_S))
     run = COSTS * (costs.spent + costs.one) // 1000
     return max(min(best, MOST_MS), LEAST_MS, run - elapsed_ms)
+
+
+def put_off_first_ms(size, elapsed_ms):
+    """For how long to put off the first periodic save, of about so many bytes; 0: not."""
+    run = COSTS * min(size // _FIRST_BYTES_PER_US, _MOST_COST_US) // 1000
+    return max(run - elapsed_ms, 0)

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-from ._interval import Costs, next_save_ms
+from ._interval import Costs, next_save_ms, put_off_first_ms
 
 _LONGEST_WAIT_S = 60  # a suspended machine's clock goes on, the wait does not
 
@@ -93,8 +93,17 @@ class Timer:
         self._costs.add(took_ns // 1000, periodic)
         self._plan()
 
-    def due(self):
-        return bool(self._period_ns) and boot_ns() >= self._due_ns
+    def due(self, size):
+        """Whether a save is due. `size` is called for the bytes of the first one: if that would
+        cost too much so early, it is planned for later."""
+        now = boot_ns()
+        if not self._period_ns or now < self._due_ns:
+            return False
+        if self._chosen_ns is not None or self._costs.one != 0:
+            return True
+        wait_ms = put_off_first_ms(size(), (now - self._started_ns) // 1000000)
+        self._due_ns = now + 1000000 * wait_ms
+        return wait_ms == 0
 
     def stop(self):
         self._stopped.set()

@@ -374,7 +374,7 @@ class Checkpoint:
         asked, leave = self._signals.take_save(), self._signals.leave
         for _ in range(asked + leave):
             self._page.add_one("wants_seen")
-        saved = leave or asked or self._timer.due()
+        saved = leave or asked or self._timer.due(self._size)
         if saved:
             self._try_to_save(periodic=not leave and not asked)
         # Asked to leave during that save: the state has not changed since.
@@ -385,6 +385,12 @@ class Checkpoint:
                 self._try_to_save()
         if leave:
             self._leave()
+
+    def _size(self):
+        try:
+            return sum(section.view().nbytes for section in self._sections.values())
+        except Exception:  # the save will tell
+            return 0
 
     def _count_point(self):
         self._wanted = True  # so that the next one is counted, too

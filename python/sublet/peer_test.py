@@ -9,7 +9,7 @@ import unittest
 
 from . import _format, checkpoint
 from ._crc64 import by_table, crc64
-from ._interval import Costs, next_save_ms
+from ._interval import Costs, next_save_ms, put_off_first_ms
 from .testing import PYTHON, Case, run
 
 PEER = os.path.join(os.path.dirname(os.path.abspath(os.environ.get(
@@ -140,9 +140,9 @@ class PeerTest(Case):
                   pick.choice((0, 7200, 2**64 - 1, pick.randrange(10**7)))) for _ in range(5000)]
         said = subprocess.run([PEER, "intervals"], check=True, text=True, stdout=subprocess.PIPE,
                               input="".join("%d %d %d %d\n" % case for case in cases)).stdout
-        ours = [next_save_ms(Costs(one, spent), elapsed, idle)
+        ours = [(next_save_ms(Costs(one, spent), elapsed, idle), put_off_first_ms(spent, elapsed))
                 for one, spent, elapsed, idle in cases]
-        self.assertEqual(list(map(int, said.split())), ours)
+        self.assertEqual([tuple(map(int, line.split())) for line in said.splitlines()], ours)
 
     def test_one_at_a_time(self):
         c = self.opened("peer")

@@ -193,6 +193,17 @@ class SignalsTest(Case):
         self.assertEqual((self.page["aware"], self.page["left"]), (0, 0))
         self.assertEqual(self.page["progress_ppm"], 1000000)
 
+    def test_a_large_first_save_is_put_off(self):
+        c = checkpoint.open("large", 1)
+        self.addCleanup(c.close)
+        c.array("large", bytearray(40000000))  # 40 s of a run are a hundred times 0.4 s
+        for seconds, generation in ((30, 0), (10, 1), (0, 2)):
+            c._timer._started_ns -= seconds * 10**9
+            c._timer._due_ns = 0
+            c._wanted = True
+            c.point()
+            self.assertEqual(c.generation, generation)
+
     def test_says_a_line(self):
         c = self.opened()
         for text, shown in (("epoch 12: error 0.031", "epoch 12: error 0.031"), ("\n", "\n"),
