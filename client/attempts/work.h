@@ -76,6 +76,9 @@ struct AttemptWork {
   // the program saves its state, what it had used when they were changed (UTC). 0: nothing.
   std::atomic<int64_t> stored_cpu_us{0};
   std::atomic<int64_t> stored_files_us{0};
+  // Taken over from another client, before anything else: neither when its program was started nor
+  // what it had used at its last save is known.
+  std::atomic<bool> adopted{false};
   // Until its own files are copied again, where its user has not said how often.
   std::atomic<int64_t> next_copy_ms{SUBLET_INTERVAL_LEAST_MS};
 

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "checkpoint-api/file_format.h"
 #include "checkpoint-api/interval.h"
+#include "checkpoint-api/sublet_status.h"
 #include "client/attempts/ending.h"
 #include "client/mover/contents.h"
 #include "client/staging/own_files.h"
@@ -138,12 +139,23 @@ class Turns {
   std::optional<PacedWork> turn_;
 };
 
+// Whether a program that runs says in its status page, which is its own, that it saves by the API.
+bool says_aware(const AttemptWork& work) {
+  const std::string path = work.folder + "/" SUBLET_STATUS_FILE;
+  const UniqueFd page(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  sublet_status status = {};
+  return page.valid() &&
+         pread(page.get(), &status, sizeof status, 0) == static_cast<ssize_t>(sizeof status) &&
+         status.magic == SUBLET_STATUS_MAGIC && status.aware != 0;
+}
+
 // Whether the program saves its state in files, and neither it nor an attempt before it has done so
 // by the checkpoint API.
 bool saves_files(const AttemptWork& work) {
-  const bool aware = work.reported_generation != 0 || (work.exit && work.exit->facts.aware != 0);
-  return work.assignment->job.own_checkpoint.is_set() && !aware &&
-         !system_files().exists(work.folder + "/" SUBLET_CHECKPOINT_FOLDER "/checkpoint");
+  if (!work.assignment->job.own_checkpoint.is_set()) return false;
+  const bool aware =
+      work.reported_generation != 0 || (work.exit ? work.exit->facts.aware != 0 : says_aware(work));
+  return !aware && !system_files().exists(work.folder + "/" SUBLET_CHECKPOINT_FOLDER "/checkpoint");
 }
 
 PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool runs) {
@@ -157,50 +169,75 @@ PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool 
   return pack_own_files(work, runs, largest, [&] { turns.begin(); });
 }
 
-// Packs the files of a program that runs. The interval between copies is that between saves by the
-// API: what a copy takes is what the machine does for it, the program goes on.
-std::shared_ptr<Pack> pack_running(Uploader& to, const FilePlace& place,
-                                   const JobSettings& settings) {
+// Measures what a copy of a running program's files takes, its upload included, and plans the next
+// one: the interval is that between saves by the API. One that fails is tried again after its
+// longest; what was found unchanged is no copy.
+class CopyPlan {
+ public:
+  CopyPlan(AttemptWork& work, const JobSettings& settings)
+      : work_(work), idle_s_(settings.mean_idle_s ? settings.mean_idle_s() : 0) {
+    if (idle_s_ <= 0) idle_s_ = SUBLET_MEAN_IDLE_DEFAULT_S;
+  }
+  ~CopyPlan() {
+    const int64_t took_us = (system_clock().boot_ns() - begun_ns_) / 1000;
+    if (copied) sublet_add_save(&work_.copy_costs, static_cast<uint64_t>(took_us), 1);
+    const int64_t ran_ms = std::max<int64_t>(0, system_clock().utc_us() - work_.started_us) / 1000;
+    const auto next_ms = static_cast<int64_t>(sublet_next_save_ms(
+        &work_.copy_costs, static_cast<uint64_t>(ran_ms), static_cast<uint64_t>(idle_s_)));
+    work_.next_copy_ms = done ? next_ms : std::max<int64_t>(next_ms, SUBLET_INTERVAL_MOST_MS);
+  }
+  CopyPlan(const CopyPlan&) = delete;
+  CopyPlan& operator=(const CopyPlan&) = delete;
+
+  bool copied = true;
+  bool done = false;
+
+ private:
+  AttemptWork& work_;
+  int64_t idle_s_;
+  const int64_t begun_ns_ = system_clock().boot_ns();
+};
+
+void upload_pack(Uploader& to, FilePlace place, const Pack& pack) {
   AttemptWork& work = to.work;
-  const int64_t begun_ns = system_clock().boot_ns();
-  std::shared_ptr<Pack> pack = pack_now(to, place, settings.checkpoint_largest, true).pack;
-  const int64_t took_us = (system_clock().boot_ns() - begun_ns) / 1000;
-  if (pack) sublet_add_save(&work.copy_costs, static_cast<uint64_t>(took_us), 1);
-  const int64_t ran_ms = std::max<int64_t>(0, system_clock().utc_us() - work.started_us) / 1000;
-  int64_t idle_s = settings.mean_idle_s ? settings.mean_idle_s() : 0;
-  if (idle_s <= 0) idle_s = SUBLET_MEAN_IDLE_DEFAULT_S;
-  work.next_copy_ms = static_cast<int64_t>(sublet_next_save_ms(
-      &work.copy_costs, static_cast<uint64_t>(ran_ms), static_cast<uint64_t>(idle_s)));
-  return pack;
+  place.generation = pack.generation;
+  to.upload(place, pack.file.get(), pack.size);
+  work.held_generation = work.handed_in_generation = place.generation;
+  work.handed_in_bytes = pack.size;
+  // One that only lacks a file of the last is as old as that.
+  work.stored_files_us = std::max(work.stored_files_us.load(), pack.changed_us);
+  log(Severity::info) << work.label() << ": checkpoint " << place.generation << " of "
+                      << pack.files.size() << " files uploaded, " << format_bytes(pack.size);
 }
 
-// Uploads the files in which the program saves its state, if they are newer than the server's.
-void send_own_files(Uploader& to, const JobSettings& settings, bool runs) {
+// Uploads the files in which the program saves its state, if they are newer than the server's:
+// those of a program that runs, ...
+void copy_own_files(Uploader& to, const FilePlace& place, const JobSettings& settings) {
   AttemptWork& work = to.work;
-  FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
-  std::shared_ptr<Pack> pack = work.unsent;
-  if (runs) {
-    pack = pack_running(to, place, settings);
-  } else if (!work.files_packed) {
-    PackedNow now = pack_now(to, place, settings.checkpoint_largest, false);
-    pack = work.unsent = std::move(now.pack);
+  CopyPlan plan(work, settings);
+  PackedNow now = pack_now(to, place, settings.checkpoint_largest, true);
+  plan.copied = now.copied;
+  if (now.pack) {
+    upload_pack(to, place, *now.pack);
+    work.packed = std::move(now.pack);
+    keep_packed(work);
+  }
+  plan.done = true;
+}
+
+// ... and those of one that has ended.
+void send_own_files(Uploader& to, const FilePlace& place, uint64_t largest) {
+  AttemptWork& work = to.work;
+  if (!work.files_packed) {
+    PackedNow now = pack_now(to, place, largest, false);
+    work.unsent = std::move(now.pack);
     work.left_out = std::move(now.left_out);
     work.files_packed = true;
   }
-  if (!pack) return;
-  place.generation = pack->generation;
-  to.upload(place, pack->file.get(), pack->size);
-  work.held_generation = work.handed_in_generation = place.generation;
-  work.handed_in_bytes = pack->size;
-  work.stored_files_us = pack->changed_us;
-  log(Severity::info) << work.label() << ": checkpoint " << place.generation << " of "
-                      << pack->files.size() << " files uploaded, " << format_bytes(pack->size);
-  work.unsent = nullptr;
-  work.packed = runs ? std::move(pack) : nullptr;  // it takes room on the disk
-  if (runs)
-    keep_packed(work);
-  else
-    forget_packed(work);
+  if (!work.unsent) return;
+  upload_pack(to, place, *work.unsent);
+  work.unsent = work.packed = nullptr;  // they take room on the disk
+  forget_packed(work);
 }
 
 // Like send_checkpoint(), but only logs a checkpoint that cannot be uploaded.
@@ -215,8 +252,11 @@ void try_checkpoint(Uploader& to, const JobSettings& settings, bool runs) {
   };
   to.mover.move_checkpoint(true);
   try {
-    if (files)
-      send_own_files(to, settings, runs);
+    const FilePlace place = place_of(FileKind::kCheckpoint, work.assignment->name, "checkpoint");
+    if (files && runs)
+      copy_own_files(to, place, settings);
+    else if (files)
+      send_own_files(to, place, settings.checkpoint_largest);
     else
       send_checkpoint(to, settings.checkpoint_largest);
   } catch (const ServerError& error) {

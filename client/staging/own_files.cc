@@ -149,6 +149,8 @@ class Packing {
     return nullptr;
   }
 
+  bool has_copied() const { return copied_; }
+
   std::string left_out() const {
     std::string text = not_files_;
     if (not_whole_.empty()) return text;
@@ -241,6 +243,7 @@ class Packing {
   }
 
   std::shared_ptr<Pack> pack_chosen() {
+    copied_ = true;
     PackWriter writer(work_.folder);
     int64_t changed_ns = 0;
     for (const Choice& choice : choices_) {
@@ -297,6 +300,7 @@ class Packing {
   std::set<std::string> not_whole_;
   std::string not_files_;
   bool lacks_ = false;
+  bool copied_ = false;
   bool moved_ = false;  // a chosen file has changed, or is gone
 };
 
@@ -335,6 +339,7 @@ PackedNow pack_own_files(const AttemptWork& work, bool runs, uint64_t largest, c
   PackedNow out;
   out.pack = packing.make();
   out.left_out = packing.left_out();
+  out.copied = packing.has_copied();
   return out;
 }
 

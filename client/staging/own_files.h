@@ -22,6 +22,7 @@ namespace sublet::client {
 struct PackedNow {
   std::shared_ptr<Pack> pack;  // null: there is nothing, or nothing new
   std::string left_out;        // sentences about files that were not taken; "": none
+  bool copied = false;         // they were read: not all were as in the last pack
 };
 // Packs the files as the generation after work.held_generation. `largest`: bytes of all files; with
 // more throws std::runtime_error. Also throws FileError, WorkFolderError.

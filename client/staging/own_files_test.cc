@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
+#include "checkpoint-api/sublet_status.h"
 #include "client/staging/hand_in.h"
 #include "client/testing/memory_server.h"
 
@@ -28,6 +29,8 @@ class OwnFilesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(while_it_runs);
   CPPUNIT_TEST(a_file_that_is_gone_makes_no_pack);
   CPPUNIT_TEST(a_copy_that_was_not_sent_is_not_the_last);
+  CPPUNIT_TEST(the_next_copy_is_planned);
+  CPPUNIT_TEST(none_is_made_beside_the_api);
   CPPUNIT_TEST(too_many);
   CPPUNIT_TEST(what_is_in_the_way);
   CPPUNIT_TEST(what_is_none_of_the_jobs);
@@ -310,6 +313,74 @@ class OwnFilesTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
     CPPUNIT_ASSERT(server_.complete(FileKind::kCheckpoint)[0].bytes.find("final") !=
                    std::string::npos);
+  }
+
+  // The interval is known in checkpoint-api/interval_test.cc; here, what counts as a copy.
+  void the_next_copy_is_planned() {
+    server_.generation = 0;
+    auto w = work_with({"a"});
+    w->started_us = system_clock().utc_us() - 36'000'000'000;
+    write(*w, "a", "1");
+    JobSettings settings;
+    const std::atomic<bool> away{true};
+    Pace pace{1, away};
+    const MoverSettings none;
+    const auto copy = [&] {
+      std::string why;
+      Mover mover(*w, server_, pace, none);
+      return hand_in_checkpoint(*w, server_, mover, settings, pace, &why);
+    };
+    const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
+    while (w->handed_in_generation == 0 && system_clock().boot_ns() < deadline)
+      CPPUNIT_ASSERT(copy() == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->handed_in_generation);
+    const uint64_t cost_us = w->copy_costs.one_us;
+    CPPUNIT_ASSERT(cost_us > 0);
+    CPPUNIT_ASSERT(w->stored_files_us > 0);
+    CPPUNIT_ASSERT(w->next_copy_ms >= SUBLET_INTERVAL_LEAST_MS &&
+                   w->next_copy_ms < SUBLET_INTERVAL_MOST_MS);
+    CPPUNIT_ASSERT(copy() == TaskResult::kDone);  // unchanged: it costs nothing
+    CPPUNIT_ASSERT_EQUAL(cost_us, w->copy_costs.one_us);
+    w->copy_costs.one_us = 50'000'000;  // the square root of 2 * 50 s * 7200 s is 848 s
+    CPPUNIT_ASSERT(copy() == TaskResult::kDone);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_INTERVAL_MOST_MS}, w->next_copy_ms.load());
+    w->copy_costs = {};
+    settings.checkpoint_largest = 1;
+    write(*w, "a", "too large");
+    while (w->next_copy_ms < SUBLET_INTERVAL_MOST_MS && system_clock().boot_ns() < deadline) copy();
+    CPPUNIT_ASSERT(w->next_copy_ms >= SUBLET_INTERVAL_MOST_MS);
+    CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->handed_in_generation);
+  }
+
+  // A program that saves by the API has only that checkpoint, from its start.
+  void none_is_made_beside_the_api() {
+    server_.generation = 0;
+    auto w = work_with({"a"});
+    write(*w, "a", "1");
+    const std::atomic<bool> away{true};
+    Pace pace{1, away};
+    const MoverSettings none;
+    const auto made_within = [&](int64_t ms) {
+      const int64_t deadline = system_clock().boot_ns() + ms * 1'000'000;
+      while (w->handed_in_generation == 0 && system_clock().boot_ns() < deadline) {
+        std::string why;
+        Mover mover(*w, server_, pace, none);
+        CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, mover, {}, pace, &why) == TaskResult::kDone);
+      }
+      return w->handed_in_generation != 0;
+    };
+    const auto status = [&](uint32_t aware) {
+      sublet_status page = {};
+      page.magic = SUBLET_STATUS_MAGIC;
+      page.version = SUBLET_STATUS_VERSION;
+      page.aware = aware;
+      system_files().write_atomic(w->folder + "/" SUBLET_STATUS_FILE,
+                                  std::string(reinterpret_cast<const char*>(&page), sizeof page));
+    };
+    status(1);
+    CPPUNIT_ASSERT(!made_within(200));
+    status(0);
+    CPPUNIT_ASSERT(made_within(60'000));
   }
 
   void too_many() {
