@@ -80,6 +80,7 @@ void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
 
 void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
   Entry& entry = add(std::move(assignment));
+  entry.work->adopted = true;
   uint32_t actions = entry.machine.restored(facts);
   const char* found = entry.machine.state() == AttemptState::kRunning     ? "still runs"
                       : entry.machine.state() == AttemptState::kHandingIn ? "has ended"
@@ -310,6 +311,8 @@ std::vector<HeldAttempt> Attempts::held() {
     }
     if (one.state == kAttemptRunning || one.state == kAttemptSuspended)
       one.at_risk_ms = cpu_at_risk_ms(*entry->work, one.cpu_ms, now_us);
+    else
+      one.message.clear();  // it has ended, or is about to
     out.push_back(one);
     if (entry->tenancy) guard_.send(*entry->tenancy, SUBLET_FRAME_QUERY, 0, 0);
   }

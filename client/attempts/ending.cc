@@ -215,6 +215,7 @@ int64_t cpu_of_files(int64_t cpu_us, int64_t changed_us, int64_t started_us, int
 }
 
 int64_t cpu_at_risk_ms(const AttemptWork& work, int64_t cpu_ms, int64_t now_us) {
+  if (work.adopted) return -1;
   int64_t kept_ms = work.stored_cpu_us / 1000;
   const int64_t files_us = work.stored_files_us;
   if (files_us > 0) kept_ms = cpu_of_files(cpu_ms, files_us, work.started_us, now_us);

@@ -39,7 +39,7 @@ int64_t cpu_at_checkpoint(const AttemptExit& exit, uint64_t reported, int64_t re
 // its state and of which the newest was changed then: not known, so as if it had been used evenly.
 int64_t cpu_of_files(int64_t cpu_us, int64_t changed_us, int64_t started_us, int64_t now_us);
 // Of the CPU time that a running program has used in this attempt, how much no checkpoint on the
-// server holds; now: UTC.
+// server holds; now: UTC. -1: not known.
 int64_t cpu_at_risk_ms(const AttemptWork& work, int64_t cpu_ms, int64_t now_us);
 
 }  // namespace sublet::client

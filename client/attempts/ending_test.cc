@@ -220,6 +220,8 @@ class EndingTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{200}, at_risk(800));
     work.started_us = 6'000'000;  // the clock was set back
     CPPUNIT_ASSERT_EQUAL(int64_t{800}, at_risk(800));
+    work.adopted = true;
+    CPPUNIT_ASSERT_EQUAL(int64_t{-1}, at_risk(800));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(EndingTest);

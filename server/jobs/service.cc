@@ -276,8 +276,8 @@ std::optional<LiveStatus> JobService::live(const scheduling::JobRecord& job) con
 
 int32_t JobService::progress(const scheduling::JobRecord& job) const {
   if (job.state == scheduling::JobState::kDone) return 1'000'000;
-  const std::optional<LiveStatus> status = live(job);
-  return status ? status->progress_ppm : -1;
+  if (!scheduling::is_at_work(job.state)) return -1;
+  return sessions_.progress_ppm({job.id, job.attempts});
 }
 
 ChangeList JobService::read_changes(const std::string& user, uint64_t since) {

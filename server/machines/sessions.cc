@@ -95,6 +95,12 @@ void Sessions::set_status(scheduling::AttemptKey key, const LiveStatus& status) 
   statuses_[key] = status;
 }
 
+int32_t Sessions::progress_ppm(scheduling::AttemptKey key) const {
+  std::lock_guard lock(mutex_);
+  auto it = statuses_.find(key);
+  return it == statuses_.end() ? -1 : it->second.progress_ppm;
+}
+
 std::optional<LiveStatus> Sessions::status(scheduling::AttemptKey key) const {
   std::lock_guard lock(mutex_);
   auto it = statuses_.find(key);

@@ -79,6 +79,7 @@ class Sessions {
   std::optional<ReportedState> report(scheduling::MachineId machine) const;
   void set_status(scheduling::AttemptKey key, const LiveStatus& status);
   std::optional<LiveStatus> status(scheduling::AttemptKey key) const;
+  int32_t progress_ppm(scheduling::AttemptKey key) const;  // -1: not known
   void forget_status(scheduling::AttemptKey key);
   // Removes the statuses of attempts for which `wanted` returns false.
   void keep_statuses(const std::function<bool(scheduling::AttemptKey)>& wanted);

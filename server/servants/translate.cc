@@ -401,9 +401,11 @@ std::string message_in(const v1::Details& more) {
   constexpr size_t kMessage = 480;  // of 160 bytes, none of which is UTF-8
   for (CORBA::ULong i = 0; i < more.length(); ++i) {
     if (std::string_view(more[i].name.in()) != "message") continue;
-    std::string message = more[i].value.in();
-    if (message.size() > kMessage) message.resize(kMessage);
-    return to_utf8(message);
+    std::string message = to_utf8(more[i].value.in());
+    if (message.size() <= kMessage) return message;
+    size_t end = kMessage;
+    while (end > 0 && (message[end] & 0xc0) == 0x80) --end;
+    return message.substr(0, end);
   }
   return "";
 }
