@@ -388,6 +388,7 @@ class SignalsTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string(159, 'x'), said(std::string(159, 'x') + "\u00e9"));
     CPPUNIT_ASSERT_EQUAL(std::string(158, 'x'), said(std::string(158, 'x') + "\u20ac"));
     CPPUNIT_ASSERT_EQUAL(std::string(158, 'x') + "\u00e9", said(std::string(158, 'x') + "\u00e9!"));
+    CPPUNIT_ASSERT_EQUAL(std::string(157, '\x80'), said(std::string(161, '\x80')));
     // An earlier run was killed in the middle of one.
     handle->c->status->message_count = UINT32_MAX;
     CPPUNIT_ASSERT_EQUAL(std::string("wrapped"), said("wrapped"));

@@ -436,8 +436,8 @@ void sublet_checkpoint_say(struct sublet_checkpoint* c, const char* text) {
   SET(s->message_count, count + 1);
   __atomic_thread_fence(__ATOMIC_RELEASE);
   for (; i < SUBLET_MESSAGE_BYTES && text[i] != '\0'; ++i) SET(s->message[i], text[i]);
-  if (text[i] != '\0') {
-    while (i > 0 && (text[i] & 0xc0) == 0x80) --i; /* not in the middle of a character */
+  if (text[i] != '\0') { /* not in the middle of a character, of four bytes at most */
+    for (int back = 0; back < 3 && (text[i] & 0xc0) == 0x80; ++back) --i;
   }
   if (i < SUBLET_MESSAGE_BYTES) SET(s->message[i], '\0');
   __atomic_store_n(&s->message_count, count + 2, __ATOMIC_RELEASE);

@@ -59,7 +59,7 @@ class Page:
 
     def say(self, text):
         """Stores a message, of which only a whole one is shown: the count is odd meanwhile."""
-        octets = text.encode(errors="replace")[:_MESSAGE_BYTES]
+        octets = text.replace("\0", " ").encode(errors="replace")[:_MESSAGE_BYTES]
         octets = octets.decode(errors="ignore").encode().ljust(_MESSAGE_BYTES, b"\0")
         count = self["message_count"] & 0xfffffffe
         self["message_count"] = count + 1

@@ -210,7 +210,7 @@ class SignalsTest(Case):
                             (160 * "x", 160 * "x"), (161 * "x", 160 * "x"),
                             (159 * "x" + "\u00e9", 159 * "x"), (158 * "x" + "\u20ac", 158 * "x"),
                             (158 * "x" + "\u00e9!", 158 * "x" + "\u00e9"),
-                            ("\udcff", "?"), ("", "")):
+                            ("\udcff", "?"), ("a\0b", "a b"), ("", "")):
             before = self.page["message_count"]
             c.say(text)
             self.assertEqual(self.page["message_count"], before + 2)

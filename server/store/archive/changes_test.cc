@@ -2,6 +2,7 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <atomic>
 #include <future>
 #include <string>
 
@@ -37,14 +38,20 @@ class ArchiveChangesTest : public CppUnit::TestFixture {
       Archive archive(path);
       CPPUNIT_ASSERT_EQUAL(uint64_t{2}, archive.first_change());
       std::promise<void> reading;
+      std::atomic<bool> stop{false};
       auto seen = std::async(std::launch::async, [&] {
         reading.set_value();
-        while (archive.first_change() == 2)
+        while (!stop && archive.first_change() == 2)
           if (archive.last_change() == 2) return true;
         return false;
       });
       reading.get_future().wait();
-      store.commit(numbered(3, true));
+      try {
+        store.commit(numbered(3, true));
+      } catch (...) {
+        stop = true;
+        throw;
+      }
       CPPUNIT_ASSERT(seen.get());
     }
   }
