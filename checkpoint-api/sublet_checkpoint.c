@@ -429,18 +429,20 @@ void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint
   SET(c->status->progress_ppm, ppm);
 }
 
+/* Of the message: not before what was stored until then. The thread sanitizer knows no fences. */
+#define SET_NEXT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELEASE)
+
 void sublet_checkpoint_say(struct sublet_checkpoint* c, const char* text) {
   struct sublet_status* s = c->status;
   const uint32_t count = s->message_count & ~1u; /* an earlier run may have ended in the middle */
   size_t i = 0;
   SET(s->message_count, count + 1);
-  __atomic_thread_fence(__ATOMIC_RELEASE);
-  for (; i < SUBLET_MESSAGE_BYTES && text[i] != '\0'; ++i) SET(s->message[i], text[i]);
+  for (; i < SUBLET_MESSAGE_BYTES && text[i] != '\0'; ++i) SET_NEXT(s->message[i], text[i]);
   if (text[i] != '\0') { /* not in the middle of a character, of four bytes at most */
     for (int back = 0; back < 3 && (text[i] & 0xc0) == 0x80; ++back) --i;
   }
-  if (i < SUBLET_MESSAGE_BYTES) SET(s->message[i], '\0');
-  __atomic_store_n(&s->message_count, count + 2, __ATOMIC_RELEASE);
+  if (i < SUBLET_MESSAGE_BYTES) SET_NEXT(s->message[i], '\0');
+  SET_NEXT(s->message_count, count + 2);
 }
 
 /* Restores the signal handlers and tells the shepherd by clearing `aware`. */
