@@ -229,14 +229,13 @@ class CrashTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(pid, waitpid(pid, &status, 0));
     CPPUNIT_ASSERT(WIFSTOPPED(status));
     ptrace(PTRACE_SETOPTIONS, pid, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
-    for (int calls = 0; WIFSTOPPED(status); calls += WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-      if (calls == at) {
+    for (int calls = 0; WIFSTOPPED(status);) {
+      if (WSTOPSIG(status) == (SIGTRAP | 0x80)) ++calls;
+      if (calls == at)
         kill(pid, SIGKILL);
-      } else {
+      else
         ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr);
-      }
       CPPUNIT_ASSERT_EQUAL(pid, waitpid(pid, &status, 0));
-      if (!WIFSTOPPED(status)) break;
     }
     return WIFSIGNALED(status);
   }

@@ -13,7 +13,7 @@ enum {
   SUBLET_INTERVAL_LEAST_MS = 30000,  /* the server gets a new generation no more often, either */
   SUBLET_INTERVAL_MOST_MS = 600000,  /* bounds the work at risk */
   SUBLET_INTERVAL_COSTS = 100,       /* periodic saves take at most one part in so many */
-  SUBLET_FIRST_BYTES_PER_US = 100,   /* what the first one may cost is not known: a hard disk's */
+  SUBLET_FIRST_BYTES_PER_US = 100,   /* assumed of the first one: a hard disk's rate */
   SUBLET_MEAN_IDLE_DEFAULT_S = 7200, /* where nobody says it */
   SUBLET_MEAN_IDLE_MOST_S = 10000000
 };

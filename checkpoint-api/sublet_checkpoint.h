@@ -102,11 +102,11 @@ int sublet_checkpoint_variable(struct sublet_checkpoint* c, const char* name, vo
                                size_t count, enum sublet_checkpoint_type type);
 
 /* Registers an array whose address and size may change, by two functions. `place` is called
- * during a save and returns the first element, and the number of them in *count; `room` is
- * called during start, after all sections have been verified, and returns where `count`
- * elements are to be put. Both may return NULL for no elements; otherwise NULL means failure,
- * as in callbacks(). The elements fit in the file, so that `count` is safe to allocate. In the
- * file it is a variable. Returns the same as above. */
+ * during a save, and when the first periodic one is due, and returns the first element, and the
+ * number of them in *count; `room` is called during start, after all sections have been verified,
+ * and returns where `count` elements are to be put. Both may return NULL for no elements; otherwise
+ * NULL means failure, as in callbacks(). The elements fit in the file, so that `count` is safe to
+ * allocate. In the file it is a variable. Returns the same as above. */
 typedef void* sublet_checkpoint_place(size_t* count, void* user);
 typedef void* sublet_checkpoint_room(size_t count, void* user);
 int sublet_checkpoint_array(struct sublet_checkpoint* c, const char* name,
@@ -244,8 +244,8 @@ int sublet_checkpoint_save(struct sublet_checkpoint* c);
 void sublet_checkpoint_progress(struct sublet_checkpoint* c, uint64_t done, uint64_t total);
 
 /* A message of one line for `sublet show`, such as "epoch 12: error 0.031": UTF-8, cut after 160
- * bytes. "": none. After start; the last one counts, and is shown some seconds later, as long as
- * the program runs. As cheap as copying it. One thread at a time. */
+ * bytes. "": none. Call it after start. The last message counts; it is shown within 20 s, as long
+ * as the program runs. Costs no more than copying the text. One thread at a time. */
 void sublet_checkpoint_say(struct sublet_checkpoint* c, const char* text);
 
 /* The work is complete: the signals are no longer handled, and the files at the program's

@@ -83,8 +83,8 @@ enum sublet_frame_kind {
   SUBLET_FRAME_VACATE = 17,
   /* Kill at once, nothing is saved. reason: enum sublet_leave_reason. */
   SUBLET_FRAME_KILL = 18,
-  /* Answer with STATUS; sequence is echoed. Also the client's liveness test. arg[0]: 1: MESSAGE may
-   * be sent before it. */
+  /* Answer with STATUS; sequence is echoed. Also the client's liveness test. arg[0]: 1 if the
+   * client also takes a MESSAGE, which is sent before. */
   SUBLET_FRAME_QUERY = 20,
   /* On SLOT: run this attempt, whose order is in its folder. With it comes a descriptor, the
    * shepherd's end of CONTROL, which it closes when it has done with the attempt. */

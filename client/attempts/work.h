@@ -76,8 +76,8 @@ struct AttemptWork {
   // the program saves its state, what it had used when they were changed (UTC). 0: nothing.
   std::atomic<int64_t> stored_cpu_us{0};
   std::atomic<int64_t> stored_files_us{0};
-  // Taken over from another client, before anything else: neither when its program was started nor
-  // what it had used at its last save is known.
+  // Started by another client: neither when its program was started nor what it had used at its
+  // last save is known. Set before the first event.
   std::atomic<bool> adopted{false};
   // Until its own files are copied again, where its user has not said how often.
   std::atomic<int64_t> next_copy_ms{SUBLET_INTERVAL_LEAST_MS};

@@ -170,8 +170,8 @@ PackedNow pack_now(Uploader& to, const FilePlace& place, uint64_t largest, bool 
 }
 
 // Measures what a copy of a running program's files takes, its upload included, and plans the next
-// one: the interval is that between saves by the API. One that fails is tried again after its
-// longest; what was found unchanged is no copy.
+// one: the interval is that between saves by the API. After a copy that failed it is at least the
+// longest of these. What was found unchanged is no copy.
 class CopyPlan {
  public:
   CopyPlan(AttemptWork& work, const JobSettings& settings)

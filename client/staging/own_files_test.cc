@@ -43,6 +43,9 @@ class OwnFilesTest : public CppUnit::TestFixture {
   MemoryServer server_;
   Assignment what_;
   uint32_t attempts_ = 0;
+  const std::atomic<bool> away_{true};
+  Pace pace_{1, away_};
+  const MoverSettings none_;
 
   std::shared_ptr<AttemptWork> work() {
     what_.name = {7, ++attempts_};
@@ -85,6 +88,12 @@ class OwnFilesTest : public CppUnit::TestFixture {
   }
   static std::shared_ptr<Pack> pack(const AttemptWork& work, bool runs = false) {
     return pack_own_files(work, runs, kLargest, [] {}).pack;
+  }
+  // Of a program that runs, while the owner is away.
+  TaskResult copy(AttemptWork& work, const JobSettings& settings = {}) {
+    std::string why;
+    Mover mover(work, server_, pace_, none_);
+    return hand_in_checkpoint(work, server_, mover, settings, pace_, &why);
   }
   // What is sent becomes the checkpoint from which another attempt begins.
   std::shared_ptr<AttemptWork> next(const Pack& pack) {
@@ -289,26 +298,22 @@ class OwnFilesTest : public CppUnit::TestFixture {
     server_.generation = 0;
     auto w = work_with({"a"});
     write(*w, "a", "middle");
-    const std::atomic<bool> away{true};
-    Pace pace{1, away};
-    const MoverSettings none;
-    std::string why;
     const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
     // Until it counts as unchanged, nothing is sent at all.
     server_.away_at = 2;  // after stat() and open_upload()
     TaskResult result = TaskResult::kDone;
     while (result == TaskResult::kDone && system_clock().boot_ns() < deadline) {
       server_.calls = 0;
-      Mover mover(*w, server_, pace, none);
-      result = hand_in_checkpoint(*w, server_, mover, {}, pace, &why);
+      result = copy(*w);
     }
     CPPUNIT_ASSERT(result == TaskResult::kAgain);
     server_.away_at = -1;
     write(*w, "a", "final");
     all_are_whole(*w);
     end_of(*w, 75);
-    Mover mover(*w, server_, pace, none);
-    CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace, &why) ==
+    std::string why;
+    Mover mover(*w, server_, pace_, none_);
+    CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace_, &why) ==
                    TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(size_t{1}, server_.complete(FileKind::kCheckpoint).size());
     CPPUNIT_ASSERT(server_.complete(FileKind::kCheckpoint)[0].bytes.find("final") !=
@@ -322,32 +327,25 @@ class OwnFilesTest : public CppUnit::TestFixture {
     w->started_us = system_clock().utc_us() - 36'000'000'000;
     write(*w, "a", "1");
     JobSettings settings;
-    const std::atomic<bool> away{true};
-    Pace pace{1, away};
-    const MoverSettings none;
-    const auto copy = [&] {
-      std::string why;
-      Mover mover(*w, server_, pace, none);
-      return hand_in_checkpoint(*w, server_, mover, settings, pace, &why);
-    };
     const int64_t deadline = system_clock().boot_ns() + 60'000'000'000;
     while (w->handed_in_generation == 0 && system_clock().boot_ns() < deadline)
-      CPPUNIT_ASSERT(copy() == TaskResult::kDone);
+      CPPUNIT_ASSERT(copy(*w, settings) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->handed_in_generation);
     const uint64_t cost_us = w->copy_costs.one_us;
     CPPUNIT_ASSERT(cost_us > 0);
     CPPUNIT_ASSERT(w->stored_files_us > 0);
     CPPUNIT_ASSERT(w->next_copy_ms >= SUBLET_INTERVAL_LEAST_MS &&
                    w->next_copy_ms < SUBLET_INTERVAL_MOST_MS);
-    CPPUNIT_ASSERT(copy() == TaskResult::kDone);  // unchanged: it costs nothing
+    CPPUNIT_ASSERT(copy(*w, settings) == TaskResult::kDone);  // unchanged: it costs nothing
     CPPUNIT_ASSERT_EQUAL(cost_us, w->copy_costs.one_us);
     w->copy_costs.one_us = 50'000'000;  // the square root of 2 * 50 s * 7200 s is 848 s
-    CPPUNIT_ASSERT(copy() == TaskResult::kDone);
+    CPPUNIT_ASSERT(copy(*w, settings) == TaskResult::kDone);
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_INTERVAL_MOST_MS}, w->next_copy_ms.load());
     w->copy_costs = {};
     settings.checkpoint_largest = 1;
     write(*w, "a", "too large");
-    while (w->next_copy_ms < SUBLET_INTERVAL_MOST_MS && system_clock().boot_ns() < deadline) copy();
+    while (w->next_copy_ms < SUBLET_INTERVAL_MOST_MS && system_clock().boot_ns() < deadline)
+      copy(*w, settings);
     CPPUNIT_ASSERT(w->next_copy_ms >= SUBLET_INTERVAL_MOST_MS);
     CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->handed_in_generation);
   }
@@ -357,15 +355,10 @@ class OwnFilesTest : public CppUnit::TestFixture {
     server_.generation = 0;
     auto w = work_with({"a"});
     write(*w, "a", "1");
-    const std::atomic<bool> away{true};
-    Pace pace{1, away};
-    const MoverSettings none;
     const auto made_within = [&](int64_t ms) {
       const int64_t deadline = system_clock().boot_ns() + ms * 1'000'000;
       while (w->handed_in_generation == 0 && system_clock().boot_ns() < deadline) {
-        std::string why;
-        Mover mover(*w, server_, pace, none);
-        CPPUNIT_ASSERT(hand_in_checkpoint(*w, server_, mover, {}, pace, &why) == TaskResult::kDone);
+        CPPUNIT_ASSERT(copy(*w) == TaskResult::kDone);
       }
       return w->handed_in_generation != 0;
     };
@@ -464,13 +457,10 @@ class OwnFilesTest : public CppUnit::TestFixture {
     whole(*w, {"a"});
     end_of(*w, 85);
     CPPUNIT_ASSERT(!has_nothing_to_send(*w, system_files()));
-    const std::atomic<bool> away{true};
-    Pace pace{1, away};
-    const MoverSettings none;
     std::string why;
     for (int i = 0; i < 2; ++i) {  // a repetition sends nothing twice
-      Mover mover(*w, server_, pace, none);
-      CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace, &why) ==
+      Mover mover(*w, server_, pace_, none_);
+      CPPUNIT_ASSERT(hand_in(*w, server_, mover, system_files(), {}, pace_, &why) ==
                      TaskResult::kDone);
       CPPUNIT_ASSERT_EQUAL(uint32_t{protocol::kEndSaved}, w->end.end);
       CPPUNIT_ASSERT_EQUAL(uint64_t{1}, w->end.generation);

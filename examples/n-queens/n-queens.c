@@ -60,6 +60,14 @@ static int number(const char* text, long least, long most, uint64_t* value) {
   return end != text && *end == '\0' && read >= least && read <= most;
 }
 
+/* For `sublet ls` and `sublet show`: by the second queen's column and the third's. */
+static void tell(struct sublet_checkpoint* c, uint64_t size) {
+  char found[64];
+  snprintf(found, sizeof found, "%llu solutions so far", (unsigned long long)solutions);
+  sublet_checkpoint_say(c, found);
+  sublet_checkpoint_progress(c, passed(&rows[1]) * size + passed(&rows[2]), size * (size + 1));
+}
+
 int main(int argc, char** argv) {
   uint64_t size, first;
   if (argc < 3 || argc > 4 || !number(argv[1], 2, MOST, &size) ||
@@ -86,9 +94,7 @@ int main(int argc, char** argv) {
   }
   while (row > 0) {
     step();
-    /* By the second queen's column and the third's. */
-    if (row == 2)
-      sublet_checkpoint_progress(c, passed(&rows[1]) * size + passed(&rows[2]), size * (size + 1));
+    if (row == 2) tell(c, size);
     sublet_checkpoint_point(c); /* between two steps: a safe point */
   }
   printf("size %d\nfirst queen in column %d\nsolutions %llu\n", (int)size, (int)first,

@@ -461,8 +461,8 @@ class Checkpoint:
 
     def say(self, text):
         """A message of one line for `sublet show`, such as "epoch 12: error 0.031"; cut after 160
-        bytes. The last one counts, and is shown some seconds later, as long as the program runs.
-        The main thread."""
+        bytes. The last one counts; it is shown within 20 s, as long as the program runs. The main
+        thread."""
         self._page.say(text)
 
     @property

@@ -120,8 +120,6 @@ class JobService {
 
   // The progress of the job's current attempt in ppm; -1: unknown.
   int32_t progress(const scheduling::JobRecord& job) const;
-  // Of one that is at work, as its machine last told.
-  std::optional<LiveStatus> live(const scheduling::JobRecord& job) const;
 
   // There are new changes of these users' jobs: wakes the calls that wait for them. Called by the
   // committer.
@@ -178,6 +176,7 @@ class JobService {
     uint32_t waiting = 0;
   };
   // Waits for new ones. False: there are none, or the server stops.
+  std::optional<LiveStatus> live(const scheduling::JobRecord& job) const;
   bool wait_for_changes(std::unique_lock<std::mutex>& lock, const std::string& user,
                         std::chrono::steady_clock::time_point until);
 
