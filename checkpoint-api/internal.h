@@ -17,7 +17,12 @@
 extern "C" {
 #endif
 
-enum { SUBLET_STREAM_BUFFER = 1 << 16, SUBLET_MAX_FILE_NAME = 240, SUBLET_MAX_MESSAGE = 512 };
+enum {
+  SUBLET_STREAM_BUFFER = 1 << 16,
+  SUBLET_STREAM_PAGE = 1 << 12,
+  SUBLET_MAX_FILE_NAME = 240,
+  SUBLET_MAX_MESSAGE = 512
+};
 
 /* Buffers the payload being written or read. `at` and `end` are positions in `buffer`; a
  * writer has at == 0. */

@@ -61,6 +61,12 @@ static int size_of(size_t count, uint32_t type, size_t* width, size_t* bytes) {
   return 0;
 }
 
+/* How much of the buffer is filled before it is written, so that the next write begins at a
+ * page: pages written in two parts made a save of 1 MB about a seventh slower. */
+static size_t writing_room(const struct sublet_checkpoint_stream* s) {
+  return SUBLET_STREAM_BUFFER - (size_t)(s->offset % SUBLET_STREAM_PAGE);
+}
+
 int sublet_checkpoint_write(struct sublet_checkpoint_stream* s, const void* elements, size_t count,
                             enum sublet_checkpoint_type type) {
   size_t width, bytes;
@@ -70,7 +76,7 @@ int sublet_checkpoint_write(struct sublet_checkpoint_stream* s, const void* elem
   const unsigned char* from = elements;
   s->in_section += bytes;
   while (bytes > 0) {
-    const size_t n = part(bytes, SUBLET_STREAM_BUFFER - s->end, width);
+    const size_t n = part(bytes, writing_room(s) - s->end, width);
     if (n == 0) {
       if (sublet_stream_flush(s) != 0) return s->error;
       continue;
