@@ -74,9 +74,11 @@ int sublet_checkpoint_write(struct sublet_checkpoint_stream* s, const void* elem
   if (s->error == 0) s->error = size_of(count, type, &width, &bytes);
   if (s->error != 0) return s->error;
   const unsigned char* from = elements;
+  /* What is only copied may be divided anywhere, so that each write fills its last page. */
+  const size_t unit = sublet_host_swaps() ? width : 1;
   s->in_section += bytes;
   while (bytes > 0) {
-    const size_t n = part(bytes, writing_room(s) - s->end, width);
+    const size_t n = part(bytes, writing_room(s) - s->end, unit);
     if (n == 0) {
       if (sublet_stream_flush(s) != 0) return s->error;
       continue;
