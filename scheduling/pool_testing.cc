@@ -77,7 +77,7 @@ struct ToText {
   }
   std::string operator()(const RelationRecord& r) const {
     std::string text = line("relation", r.jobs.first, r.jobs.count, r.on_never, r.lost_by,
-                            r.lost_as, r.over, "on");
+                            r.lost_as, r.over, r.gate, "on");
     for (const Dependence& on : r.on) text += line("", on.jobs.first, on.jobs.count, on.condition);
     return text;
   }

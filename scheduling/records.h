@@ -193,6 +193,13 @@ struct BatchRecord {
   bool operator==(const BatchRecord&) const = default;
 };
 
+// Of jobs of a gated batch (Submitted::Piece).
+enum class Gate : uint32_t {
+  kOpen = 1,      // or their batch has none
+  kEntering = 2,  // jobs are to come: what they wait for has not been looked at
+  kClosed = 3,    // it has; but they are not queued yet, whatever they wait for
+};
+
 // Jobs that wait for others: the live ones of `jobs` have not been queued yet.
 struct RelationRecord {
   JobRange jobs;  // of one batch
@@ -203,6 +210,7 @@ struct RelationRecord {
   JobId lost_by = 0;
   JobState lost_as = JobState::kFailed;
   bool over = false;  // they wait no longer, or are final: to be deleted
+  Gate gate = Gate::kOpen;
   bool operator==(const RelationRecord&) const = default;
 };
 
@@ -289,7 +297,7 @@ struct TellToLeave {
 using Decision = std::variant<StartAttempt, TellToLeave>;
 
 struct Answer {
-  JobId first_job = 0;    // Submitted, BatchReserved
+  JobId first_job = 0;    // Submitted, BatchReserved, RelationsBegun
   BatchId batch = 0;      // BatchOpened
   MachineId machine = 0;  // MachineJoined
   // JobsRemoved, JobsHeld, JobsReleased, PrioritySet; MachineDrained: 1 if it was otherwise

@@ -50,7 +50,8 @@ class Restorer {
     settle_jobs();
     s_.jobs.forget_empty_batches();
     raise_counters();
-    for (Dependent* dependent : dependents_) s_.begin_relation(*dependent);
+    for (Dependent* dependent : dependents_)
+      if (dependent->record.gate != Gate::kEntering) s_.begin_relation(*dependent);
     s_.order_requesting();
     s_.ledger.end_restoration();
     return std::move(complaints_);

@@ -56,24 +56,48 @@ Dependent* RelationBook::add(RelationRecord record) {
 }
 
 void RelationBook::begin(Dependent& dependent, uint64_t live,
-                         const std::function<uint64_t(const Dependence&)>& unmet) {
+                         const std::function<Seen(const Dependence&)>& look) {
+  RelationRecord& record = dependent.record;
+  if (record.gate == Gate::kEntering) {
+    record.gate = Gate::kClosed;
+    touch(dependent);
+  }
   dependent.live = live;
   if (live == 0) return end(dependent);
   if (dependent.is_lost()) return;
-  for (const Dependence& dependence : dependent.record.on) {
+  for (const Dependence& dependence : record.on) {
     const Key key = key_of(dependence);
-    auto it = awaited_.find(key);
-    if (it == awaited_.end()) {
-      const uint64_t count = unmet(dependence);
-      if (count == 0) continue;
-      it = awaited_.emplace(key, Awaited{count, 0, {}}).first;
-      ++sizes_[key.size];
-    }
-    it->second.dependents.push_back(dependent.record.jobs.first);
-    ++it->second.wanted;
-    ++dependent.unmet;
+    if (awaited_.contains(key)) continue;
+    auto seen = seen_.find(key);
+    if (seen == seen_.end()) seen = seen_.emplace(key, look(dependence)).first;
+    const JobId removed = seen->second.removed;
+    if (removed != 0) return lose(dependent, removed, JobState::kRemoved);
   }
-  if (dependent.unmet > 0) return;
+  for (const Dependence& dependence : record.on) await(dependent, key_of(dependence));
+  if (dependent.unmet == 0) release(dependent);
+}
+
+void RelationBook::await(Dependent& dependent, const Key& key) {
+  auto it = awaited_.find(key);
+  if (it == awaited_.end()) {
+    const uint64_t unmet = seen_.at(key).unmet;
+    if (unmet == 0) return;
+    it = awaited_.emplace(key, Awaited{unmet, 0, {}}).first;
+    ++sizes_[key.size];
+  }
+  it->second.dependents.push_back(dependent.record.jobs.first);
+  ++it->second.wanted;
+  ++dependent.unmet;
+}
+
+void RelationBook::open(Dependent& dependent) {
+  dependent.record.gate = Gate::kOpen;
+  touch(dependent);
+  if (dependent.unmet == 0 && !dependent.is_lost() && !dependent.record.over) release(dependent);
+}
+
+void RelationBook::release(Dependent& dependent) {
+  if (dependent.record.gate != Gate::kOpen) return;
   consequences_.push_back({dependent.record.jobs, std::nullopt});
   end(dependent);
 }
@@ -83,7 +107,8 @@ void RelationBook::note(const JobRange& jobs, News::What what, bool had_started)
 }
 
 void RelationBook::note_end(const JobRecord& job, Dependent* dependent) {
-  if (dependent != nullptr && (dependent->live -= job.count) == 0) {
+  const bool has_begun = dependent != nullptr && dependent->record.gate != Gate::kEntering;
+  if (has_begun && (dependent->live -= job.count) == 0) {
     release_awaited(*dependent);
     end(*dependent);
   }
@@ -94,6 +119,7 @@ void RelationBook::note_end(const JobRecord& job, Dependent* dependent) {
 }
 
 std::optional<RelationBook::Consequence> RelationBook::next() {
+  seen_.clear();
   while (consequences_.empty() && !news_.empty()) {
     const News news = news_.front();
     news_.pop_front();
@@ -113,8 +139,24 @@ Dependent* RelationBook::of(JobId job) {
   return inside && !dependent.record.over ? &dependent : nullptr;
 }
 
+std::pair<std::vector<Dependent*>, JobId> RelationBook::gated(const JobRange& jobs, uint64_t most) {
+  std::vector<Dependent*> found;
+  uint64_t looked_at = 0;
+  const auto end = dependents_.lower_bound(end_of(jobs));
+  auto it = dependents_.lower_bound(jobs.first);
+  for (; it != end && looked_at < most; ++it) {
+    ++looked_at;
+    if (it->second.record.gate == Gate::kOpen) continue;
+    looked_at += it->second.record.on.size();
+    found.push_back(&it->second);
+  }
+  return {std::move(found), it == end ? 0 : it->first};
+}
+
 std::string RelationBook::why(const Dependent& dependent) const {
   if (dependent.is_lost()) return "it can never run: " + loss_text(dependent.record);
+  if (dependent.record.gate != Gate::kOpen && dependent.unmet == 0)
+    return "waits until all jobs of its batch have been entered";
   std::string text = "waits until ";
   bool first = true;
   for (const Dependence& dependence : dependent.record.on) {
@@ -205,9 +247,7 @@ void RelationBook::settle(const Key& key, const News& news) {
 void RelationBook::meet(const Awaited& awaited) {
   for (const JobId first : awaited.dependents) {
     Dependent* dependent = waiting(first);
-    if (dependent == nullptr || --dependent->unmet > 0) continue;
-    consequences_.push_back({dependent->record.jobs, std::nullopt});
-    end(*dependent);
+    if (dependent != nullptr && --dependent->unmet == 0) release(*dependent);
   }
 }
 
@@ -227,13 +267,18 @@ void RelationBook::lose(const Awaited& awaited, const News& news) {
     Dependent* dependent = waiting(first);
     if (dependent == nullptr) continue;
     release_awaited(*dependent);
-    dependent->record.lost_by = lost_by(*dependent, news);
-    dependent->record.lost_as = news.what == News::kFailed    ? JobState::kFailed
-                                : news.what == News::kRemoved ? JobState::kRemoved
-                                                              : JobState::kHeld;
-    touch(*dependent);
-    consequences_.push_back({dependent->record.jobs, dependent->record.on_never});
+    lose(*dependent, lost_by(*dependent, news),
+         news.what == News::kFailed    ? JobState::kFailed
+         : news.what == News::kRemoved ? JobState::kRemoved
+                                       : JobState::kHeld);
   }
+}
+
+void RelationBook::lose(Dependent& dependent, JobId by, JobState as) {
+  dependent.record.lost_by = by;
+  dependent.record.lost_as = as;
+  touch(dependent);
+  consequences_.push_back({dependent.record.jobs, dependent.record.on_never});
 }
 
 void RelationBook::release_awaited(Dependent& dependent) {

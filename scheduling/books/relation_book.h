@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduling/books/changes.h"
@@ -41,9 +42,17 @@ class RelationBook {
   // From now on of() finds it; begin() follows once all the jobs that it names are in the job
   // book. Null: there is one for its first job already.
   Dependent* add(RelationRecord record);
-  // `live`: of its jobs. `unmet` counts the jobs for which a dependence is yet to be met.
+  // What there is of a dependence's jobs.
+  struct Seen {
+    uint64_t unmet = 0;  // of them, those for which it is yet to be met
+    JobId removed = 0;   // this one is, so that it can never be met; 0: none
+  };
+  // `live`: of its jobs. `look` is asked once for equal dependences. From now on it is behind its
+  // gate, if its batch has one.
   void begin(Dependent& dependent, uint64_t live,
-             const std::function<uint64_t(const Dependence&)>& unmet);
+             const std::function<Seen(const Dependence&)>& look);
+  // Its batch has no gate any more.
+  void open(Dependent& dependent);
   void touch(Dependent& dependent) { touched_.add(dependent); }
 
   // ---- what happens to jobs ----
@@ -65,6 +74,9 @@ class RelationBook {
   // ---- questions ----
   // The dependent that this job belongs to; null: it waits for no other.
   Dependent* of(JobId job);
+  // Those whose first job is one of these and whose gate is not open, until there are so many of
+  // them and their dependences, and where the next one may be; 0: there are no more.
+  std::pair<std::vector<Dependent*>, JobId> gated(const JobRange& jobs, uint64_t most);
   const std::map<JobId, Dependent>& all() const { return dependents_; }
   // "waits until job 17 is done; 3 more".
   std::string why(const Dependent& dependent) const;
@@ -98,11 +110,15 @@ class RelationBook {
   static Effect effect_of(const News& news, After condition);
   void note(const JobRange& jobs, News::What what, bool had_started);
   std::vector<Key> overlapping(const JobRange& jobs) const;
+  void await(Dependent& dependent, const Key& key);
+  // It waits for nothing any more: its jobs may be queued, once its gate is open.
+  void release(Dependent& dependent);
   void settle(const News& news);
   void settle(const Key& key, const News& news);
   void meet(const Awaited& awaited);
   static JobId lost_by(const Dependent& dependent, const News& news);
   void lose(const Awaited& awaited, const News& news);
+  void lose(Dependent& dependent, JobId by, JobState as);
   // It waits for nothing any more.
   void release_awaited(Dependent& dependent);
   void end(Dependent& dependent);
@@ -112,6 +128,7 @@ class RelationBook {
   std::map<JobId, Dependent> dependents_;  // by their first job
   std::map<Key, Awaited> awaited_;
   std::array<uint64_t, 65> sizes_ = {};  // number of keys of each size
+  std::map<Key, Seen> seen_;  // what nobody waits for yet, until what has happened is settled
   std::deque<News> news_;
   std::deque<Consequence> consequences_;
   Touched<Dependent> touched_;

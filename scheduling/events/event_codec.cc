@@ -151,6 +151,7 @@ void fields(A& a, Submitted& e) {
     a.field(e.piece.index);
     a.field(e.piece.to_come);
   });
+  a.tail(e.piece.gated, [&] { a.field(e.piece.gated); });
 }
 template <typename A>
 void fields(A& a, BatchOpened& e) {
@@ -551,6 +552,13 @@ void fields(A& a, BatchReserved& e) {
   a.field(e.stop_when.failed);
   a.field(e.stop_when.output);
   a.field(e.at_most);
+}
+template <typename A>
+void fields(A& a, RelationsBegun& e) {
+  a.field(e.jobs.first);
+  a.field(e.jobs.count);
+  a.field(e.opens);
+  a.field(e.most);
 }
 
 template <size_t I = 0>

@@ -115,7 +115,8 @@ class EventCodecTest : public CppUnit::TestFixture {
                    std::vector<std::string>(b % 2, text)},
           PrioritySet{ids, int32_t(b), states},
           PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
-          BatchReserved{a, a, {a, b, text}, a}};
+          BatchReserved{a, a, {a, b, text}, a},
+          RelationsBegun{{a, b}, flag, a}};
       static_assert(std::size(events) == std::variant_size_v<Event>);
       for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
     }));

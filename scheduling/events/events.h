@@ -24,19 +24,22 @@ struct Submitted {
     uint32_t retries = 0;
     uint64_t count = 1;
     // What all of them wait for: live jobs, or jobs of this event, whose ids the caller knows
-    // from PoolRecord::next_job. What is not live counts as met. No cycles.
+    // from PoolRecord::next_job. What is not live counts as met. No cycles. In a gated piece: only
+    // jobs of the same batch.
     std::vector<Dependence> after = {};
     Micros earliest = 0;  // not started before this instant; 0: at any time
     // What it runs: the same number for jobs that run the same program; 0: not known.
     uint64_t program = 0;
     bool operator==(const Job&) const = default;
   };
-  // Where a piece belongs, which the caller knows from Answer::first_job. Pieces come in order, and
-  // no job of them waits for one of their own batch.
+  // Where a piece belongs, which the caller knows from Answer::first_job. Pieces come in order. A
+  // batch whose jobs wait for others of it is gated: none of its jobs is queued before all have
+  // come, and RelationsBegun says so.
   struct Piece {
     JobId first = 0;       // of its jobs; 0: this is a whole batch
     uint32_t index = 0;    // of that job in the batch
     uint64_t to_come = 0;  // jobs of the batch after this piece
+    bool gated = false;
     bool operator==(const Piece&) const = default;
   };
   BatchId batch = 0;  // from an earlier BatchOpened
@@ -55,6 +58,17 @@ struct BatchReserved {
   uint64_t count = 0;
   StopWhen stop_when = {};
   uint64_t at_most = 0;
+};
+// All jobs of a gated batch have come: `jobs` is what is left of it. First, until there are no
+// more, they begin to wait for what they wait for; whoever was removed before counts as removed
+// afterwards. Then, with `opens`, those that wait for nothing any more are queued. About `most`
+// entries and dependences are looked at, and a hundred times as many of the jobs waited for;
+// Answer::first_job tells where the next event goes on, 0: there are no more. Repeats change
+// nothing.
+struct RelationsBegun {
+  JobRange jobs;
+  bool opens = false;
+  uint64_t most = 1;
 };
 // Reserves a batch id.
 struct BatchOpened {
@@ -281,7 +295,7 @@ using Event = std::variant<Submitted, BatchOpened, MachineJoined, MachineReporte
                            Renewed, OrderAnswered, AttemptStarted, CheckpointStored, AttemptEnded,
                            JobsRemoved, JobsHeld, JobsReleased, SharesSet, Ticked, TimePassed,
                            ServerStarted, CheckpointDamaged, MachineDrained, MachineEvicted,
-                           Anchored, PrioritySet, PolicySet, BatchReserved>;
+                           Anchored, PrioritySet, PolicySet, BatchReserved, RelationsBegun>;
 
 }  // namespace sublet::scheduling
 

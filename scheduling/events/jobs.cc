@@ -66,9 +66,11 @@ void Pool::State::on(const Submitted& event) {
     next += wanted.count;
     record.index = index;
     index += static_cast<uint32_t>(wanted.count);
-    if (!wanted.after.empty())
-      dependents.push_back(
-          relations.add({{record.id, record.count}, event.on_never, wanted.after}));
+    if (!wanted.after.empty() || event.piece.gated) {
+      RelationRecord relation{{record.id, record.count}, event.on_never, wanted.after};
+      if (event.piece.gated) relation.gate = Gate::kEntering;
+      dependents.push_back(relations.add(std::move(relation)));
+    }
     Job& job = jobs.adopt(std::move(record));
     jobs.set_state(job, JobState::kWaiting);
     if (job.waits_for != nullptr) continue;  // JobBook::make_ready
@@ -81,7 +83,7 @@ void Pool::State::on(const Submitted& event) {
   }
   for (Dependent* dependent : dependents) {
     relations.touch(*dependent);
-    begin_relation(*dependent);
+    if (!event.piece.gated) begin_relation(*dependent);
   }
   if (is_piece) jobs.note_to_come(event.batch, event.piece.to_come);
 }

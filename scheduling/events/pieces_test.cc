@@ -60,6 +60,11 @@ class PiecesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_limit_holds_for_all_pieces);
   CPPUNIT_TEST(a_batch_without_live_jobs_goes_on);
   CPPUNIT_TEST(what_does_not_fit_changes_nothing);
+  CPPUNIT_TEST(gated_pieces_are_as_the_whole);
+  CPPUNIT_TEST(who_was_removed_meanwhile_is_not_waited_for);
+  CPPUNIT_TEST(nothing_of_a_gated_batch_starts_before);
+  CPPUNIT_TEST(jobs_that_run_while_the_gate_opens);
+  CPPUNIT_TEST(who_waits_for_the_removed_runs_only_behind_the_gate);
   CPPUNIT_TEST_SUITE_END();
 
   static Submitted piece(BatchId batch, std::vector<Submitted::Job> jobs, Submitted::Piece where) {
@@ -68,7 +73,217 @@ class PiecesTest : public CppUnit::TestFixture {
     return event;
   }
 
+  static std::string relations_of(const Books& books) {
+    std::string text;
+    for (const auto& [first, relation] : books.relations)
+      text += testing::text_of(Record(relation)) + "\n";
+    return text;
+  }
+
+  // Jobs that wait for others of the batch, whose first job is 1: for earlier ones, or for later.
+  static std::vector<Submitted::Job> random_graph(uint64_t& count) {
+    const auto size = *rc::gen::inRange<size_t>(1, 9);
+    std::vector<Submitted::Job> jobs;
+    std::vector<JobId> firsts;
+    count = 0;
+    for (size_t i = 0; i < size; ++i) {
+      firsts.push_back(1 + count);
+      jobs.push_back(job_of(*rc::gen::inRange<uint64_t>(1, 4), 0, 0));
+      count += jobs.back().count;
+    }
+    const bool backward = *rc::gen::arbitrary<bool>();
+    for (size_t i = 0; i < size; ++i)
+      for (size_t j = backward ? 0 : i + 1; j < (backward ? i : size); ++j) {
+        if (!*rc::gen::arbitrary<bool>()) continue;
+        const auto of = *rc::gen::inRange<uint64_t>(1, jobs[j].count + 1);
+        jobs[i].after.push_back({{firsts[j], of}, After(*rc::gen::inRange(1, 4))});
+      }
+    return jobs;
+  }
+
+  // The batch in pieces, with restarts; `removed`, unless it is 0, at some time.
+  static void enter_gated(Restartable& pool, const std::vector<Submitted::Job>& jobs,
+                          uint64_t count, OnNever on_never, JobId removed) {
+    const BatchId batch = pool.apply(BatchOpened{"ann"}).answer.batch;
+    CPPUNIT_ASSERT_EQUAL(JobId{1}, pool.apply(BatchReserved{batch, count}).answer.first_job);
+    const auto meanwhile = [&](bool now) {
+      if (*rc::gen::arbitrary<bool>()) pool.restart();
+      if (removed == 0 || !pool.pool().job(removed) || !(now || *rc::gen::arbitrary<bool>()))
+        return;
+      pool.apply(JobsRemoved{{removed}});
+      removed = 0;
+    };
+    uint64_t entered = 0;
+    for (const Submitted::Job& job : jobs) {
+      Submitted event =
+          piece(batch, {job},
+                {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true});
+      event.on_never = on_never;
+      pool.apply(event);
+      entered += job.count;
+      meanwhile(false);
+    }
+    for (const bool opens : {false, true}) {
+      for (JobId next = 1; next != 0;) {
+        const RelationsBegun event{
+            {next, 1 + count - next}, opens, *rc::gen::inRange<uint64_t>(1, 9)};
+        next = pool.apply(event).answer.first_job;
+        meanwhile(false);
+        if (*rc::gen::arbitrary<bool>()) pool.apply(event);
+      }
+    }
+    meanwhile(true);
+  }
+
  public:
+  void gated_pieces_are_as_the_whole() {
+    CPPUNIT_ASSERT(rc::check([] {
+      uint64_t count = 0;
+      const std::vector<Submitted::Job> jobs = random_graph(count);
+      Restartable whole, gated;
+      const BatchId batch = whole.apply(BatchOpened{"ann"}).answer.batch;
+      whole.apply(Submitted{batch, "ann", "desk", jobs});
+      enter_gated(gated, jobs, count, OnNever::kHold, 0);
+      RC_ASSERT(relations_of(gated.books) == relations_of(whole.books));
+      for (JobId id = 1; id <= count; ++id) {
+        RC_ASSERT(told_of(gated.books.jobs.at(id), 1) == told_of(whole.books.jobs.at(id), 1));
+        RC_ASSERT(gated.pool().why(id, 0) == whole.pool().why(id, 0));
+      }
+    }));
+  }
+
+  void who_was_removed_meanwhile_is_not_waited_for() {
+    CPPUNIT_ASSERT(rc::check([] {
+      uint64_t count = 0;
+      const std::vector<Submitted::Job> jobs = random_graph(count);
+      const auto on_never = *rc::gen::element(OnNever::kHold, OnNever::kRemove);
+      const auto removed = *rc::gen::inRange<JobId>(1, count + 1);
+      Restartable whole, gated;
+      const BatchId batch = whole.apply(BatchOpened{"ann"}).answer.batch;
+      Submitted event{batch, "ann", "desk", jobs};
+      event.on_never = on_never;
+      whole.apply(event);
+      whole.apply(JobsRemoved{{removed}});
+      enter_gated(gated, jobs, count, on_never, removed);
+      for (JobId id = 1; id <= count; ++id) {
+        const auto expected = whole.pool().job(id), job = gated.pool().job(id);
+        RC_ASSERT(job.has_value() == expected.has_value());
+        RC_ASSERT(!job || job->state == expected->state);
+      }
+      // The rest runs as it would have.
+      RC_ASSERT(gated.books.relations.size() == whole.books.relations.size());
+    }));
+  }
+
+  void nothing_of_a_gated_batch_starts_before() {
+    TestPool t;
+    t.join("larry", 4);
+    const BatchId batch = t.apply(BatchOpened()).answer.batch;
+    const JobId first = t.apply(BatchReserved{batch, 2}).answer.first_job;
+    t.apply(piece(batch, {job_of(1, 0, 0)}, {first, 0, 1, true}));
+    Submitted::Job second = job_of(1, 0, 0);
+    second.after = {{{first, 1}, After::kDone}};
+    t.apply(piece(batch, {second}, {first + 1, 1, 0, true}));
+    CPPUNIT_ASSERT(t.state(first) == JobState::kWaiting);
+    CPPUNIT_ASSERT_EQUAL(std::string("waits until all jobs of its batch have been entered"),
+                         t.pool.why(first, t.now));
+    t.apply(RelationsBegun{{first, 2}, false, 5});
+    CPPUNIT_ASSERT(t.state(first) == JobState::kWaiting);
+    t.apply(JobsHeld{{first}});
+    t.apply(JobsReleased{{first}});
+    CPPUNIT_ASSERT(t.state(first) == JobState::kWaiting);
+    t.apply(RelationsBegun{{first, 2}, true, 5});
+    t.start(first);
+    CPPUNIT_ASSERT(t.state(first + 1) == JobState::kWaiting);
+    t.end(first, EndReason::kDone);
+    t.start(first + 1);
+    t.end(first + 1, EndReason::kDone);
+    CPPUNIT_ASSERT(t.books.relations.empty());
+  }
+
+  // Runs each job as soon as it is placed; those of odd ids fail.
+  static void run_placed(TestPool& t, uint64_t count) {
+    for (bool any = true; any;) {
+      any = false;
+      for (JobId id = 1; id <= count; ++id) {
+        if (!t.books.jobs.contains(id) || t.state(id) != JobState::kPlaced) continue;
+        t.start(id);
+        t.end(id, id % 2 == 1 ? EndReason::kExit : EndReason::kDone);
+        any = true;
+      }
+    }
+  }
+
+  // Whatever was removed before, and whatever runs between two slices: in the end each job is as
+  // it would be.
+  void jobs_that_run_while_the_gate_opens() {
+    CPPUNIT_ASSERT(rc::check([] {
+      uint64_t count = 0;
+      const std::vector<Submitted::Job> jobs = random_graph(count);
+      const auto on_never = *rc::gen::element(OnNever::kHold, OnNever::kRemove);
+      const auto removed = *rc::gen::container<std::vector<JobId>>(
+          *rc::gen::inRange(0, 4), rc::gen::inRange<JobId>(1, count + 1));
+      TestPool whole, gated;
+      Submitted event{whole.apply(BatchOpened()).answer.batch, "ann", "desk", jobs};
+      event.on_never = on_never;
+      whole.apply(event);
+      for (const JobId id : removed) whole.apply(JobsRemoved{{id}});
+      whole.join("larry", 2);
+      run_placed(whole, count);
+
+      gated.join("larry", 2);
+      const BatchId batch = gated.apply(BatchOpened()).answer.batch;
+      gated.apply(BatchReserved{batch, count});
+      uint64_t entered = 0;
+      for (const Submitted::Job& job : jobs) {
+        Submitted event =
+            piece(batch, {job},
+                  {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true});
+        event.on_never = on_never;
+        gated.apply(event);
+        entered += job.count;
+      }
+      auto left = removed;
+      for (const bool opens : {false, true})
+        for (JobId next = 1; next != 0;) {
+          while (!left.empty() && (opens || *rc::gen::arbitrary<bool>())) {
+            gated.apply(JobsRemoved{{left.back()}});
+            left.pop_back();
+          }
+          next = gated
+                     .apply(RelationsBegun{
+                         {next, 1 + count - next}, opens, *rc::gen::inRange<uint64_t>(1, 9)})
+                     .answer.first_job;
+          for (JobId id = 1; id <= count && !opens; ++id)
+            RC_ASSERT(gated.state(id) != JobState::kPlaced);
+          if (*rc::gen::arbitrary<bool>()) run_placed(gated, count);
+        }
+      run_placed(gated, count);
+      for (JobId id = 1; id <= count; ++id) RC_ASSERT(gated.state(id) == whole.state(id));
+      RC_ASSERT(gated.books.relations.size() == whole.books.relations.size());
+    }));
+  }
+
+  // b waits for the end of a, which is removed; c waits until b is done, and comes much later.
+  void who_waits_for_the_removed_runs_only_behind_the_gate() {
+    TestPool t;
+    t.join("larry", 4);
+    const BatchId batch = t.apply(BatchOpened()).answer.batch;
+    const JobId a = t.apply(BatchReserved{batch, 3}).answer.first_job, b = a + 1, c = a + 2;
+    Submitted::Job second = job_of(1, 0, 0), third = job_of(1, 0, 0);
+    second.after = {{{a, 1}, After::kEnded}};
+    third.after = {{{b, 1}, After::kDone}};
+    t.apply(piece(batch, {job_of(1, 0, 0), second, third}, {a, 0, 0, true}));
+    t.apply(JobsRemoved{{a}});
+    t.apply(RelationsBegun{{a, 2}, false, 9});
+    CPPUNIT_ASSERT(t.state(b) == JobState::kWaiting);
+    t.apply(RelationsBegun{{c, 1}, false, 9});
+    t.apply(RelationsBegun{{a, 3}, true, 9});
+    t.start(b);
+    t.end(b, EndReason::kDone);
+    CPPUNIT_ASSERT(t.state(c) == JobState::kPlaced);
+  }
+
   void pieces_are_as_the_whole() {
     CPPUNIT_ASSERT(rc::check([](const std::vector<uint8_t>& kinds) {
       std::vector<Submitted::Job> jobs = {job_of(1, 0, 0)};
