@@ -10,6 +10,8 @@
 //   why      `show` of a job that waits
 //   commit   batches of COUNT different jobs, which are removed again; "ready" is printed when the
 //            first one only needs to be committed
+//   chain    batches of COUNT jobs, each of which waits for the one before; they stay, and "ready"
+//            is printed as for `commit`
 //   append   jobs of 64 KiB appended to batches that are never committed, until that is refused
 //   finish   COUNT different jobs are submitted and removed, once, before "ready" is printed
 // Prints {"ready"} when it has begun, and at the end {"calls", "refused"}.
@@ -78,7 +80,7 @@ class Neighbour {
     for (size_t i = 0; i < threads; ++i) schedulers.push_back(connect(i));
     if (load == "why") waiting_ = schedulers[0]->submit(request(), "bench", idle_job());
     if (load == "finish") come_and_go(schedulers[0]);
-    if (load == "commit") filled_ = fill(schedulers[0]);
+    if (load == "commit" || load == "chain") filled_ = fill(schedulers[0], load == "chain");
     std::vector<std::thread> at_work;
     if (load != "finish")
       for (const auto& scheduler : schedulers)
@@ -146,7 +148,7 @@ class Neighbour {
     return scheduler->open_batch(request(), description);
   }
   // Adjacent jobs differ, so that each is a row.
-  v1::BatchId fill(v1::JobScheduler_ptr scheduler) {
+  v1::BatchId fill(v1::JobScheduler_ptr scheduler, bool in_chain = false) {
     const v1::BatchId batch = open(scheduler);
     v1::JobDescriptions part;
     part.length(kPerCall);
@@ -156,10 +158,24 @@ class Neighbour {
         part[i] = idle_job();
         part[i].name = ("n" + std::to_string(sent + i)).c_str();
         part[i].retries = i % 2;
+        if (in_chain) wait_for_one_before(part[i], sent + i);
       }
       scheduler->append(batch, call, part);
     }
     return batch;
+  }
+  // `job` has this index in its batch.
+  static void wait_for_one_before(v1::JobDescription& job, uint64_t index) {
+    if (index == 0) return;
+    job.waits_for.after.length(1);
+    job.waits_for.after[0].of_this_batch = true;
+    job.waits_for.after[0].jobs.first = index - 1;
+    job.waits_for.after[0].jobs.count = 1;
+  }
+  void chain(v1::JobScheduler_ptr scheduler) {
+    v1::BatchId batch = std::exchange(filled_, 0);
+    if (batch == 0) batch = fill(scheduler, true);
+    if (!over_) scheduler->commit_batch(request(), batch);
   }
   void come_and_go(v1::JobScheduler_ptr scheduler) {
     v1::JobFilter batch{};
@@ -196,7 +212,7 @@ const std::map<std::string, Neighbour::Call> Neighbour::kLoads = {
     {"watch", &Neighbour::watch},        {"count", &Neighbour::count},
     {"list", &Neighbour::list},          {"why", &Neighbour::why},
     {"commit", &Neighbour::come_and_go}, {"append", &Neighbour::append},
-    {"finish", &Neighbour::come_and_go},
+    {"finish", &Neighbour::come_and_go}, {"chain", &Neighbour::chain},
 };
 
 }  // namespace

@@ -217,12 +217,14 @@ JobId JobService::enter(Turn& turn, const BatchRow& batch, const std::vector<Spe
 }
 
 // Only that the batch will have its jobs: they are entered by Entering.
-JobId JobService::reserve(Turn& turn, const BatchRow& batch, DraftRow draft) {
+JobId JobService::reserve(Turn& turn, const BatchRow& batch, const Contents& contents) {
   const scheduling::BatchReserved event{batch.id, batch.count, brain_form(batch.stop_when),
                                         batch.at_most < batch.count ? batch.at_most : 0};
+  DraftRow draft = contents.draft;
   draft.user = batch.user;
   draft.bytes = 0;
   draft.entering = true;
+  draft.gated = contents.gated;
   turn.changes().drafts[batch.id] = draft;
   return turn.apply(event).answer.first_job;
 }
@@ -235,7 +237,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch, Con
   batch.touched = turn.now();
   batch.count = contents.draft.jobs;
   if (contents.in_slices) {
-    batch.first_job = reserve(turn, batch, contents.draft);
+    batch.first_job = reserve(turn, batch, contents);
   } else {
     check_needs(turn.pool(), contents.needs);
     settle_relations(turn, caller, contents.specs);

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "job/codec.h"
+#include "job/dependences.h"
 #include "job/stop_when.h"
 #include "protocol/codec.h"
 #include "server/jobs/brain_form.h"
+#include "server/jobs/relations.h"
+#include "server/jobs/sources.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -107,6 +110,18 @@ std::vector<SpecRange> all_specs(Archive& archive, const DraftRow& draft) {
   return specs;
 }
 
+// Some of these jobs of a large batch wait for others.
+void gate(std::vector<SpecRange> specs, Contents& contents) {
+  if (std::ranges::any_of(specs, waits_for_others)) {
+    contents.in_slices = false;
+    contents.specs = std::move(specs);
+    return;
+  }
+  refusing([&] { check_dependences(specs); });
+  check_sources_within(specs);
+  contents.gated = true;
+}
+
 }  // namespace
 
 Contents read_contents(Archive& archive, const BatchRow& batch, const SliceSize& slice) {
@@ -134,10 +149,7 @@ Contents read_contents(Archive& archive, const BatchRow& batch, const SliceSize&
     throw Refusal(Refusal::Kind::kInvalid, "batch.empty", "the batch has no jobs",
                   "Append some first.", "batch " + std::to_string(batch.id));
   refusing([&] { stop.finish(); });
-  if (contents.in_slices && has_relations) {
-    contents.in_slices = false;
-    contents.specs = all_specs(archive, contents.draft);
-  }
+  if (contents.in_slices && has_relations) gate(all_specs(archive, contents.draft), contents);
   return contents;
 }
 

@@ -89,9 +89,11 @@ void note_needs(const JobDescription& job, AskedNeeds& needs);
 // What the decision to commit a batch depends on.
 struct Contents {
   DraftRow draft;  // as of which this is
-  // All jobs, if they are entered at once: there are few of them, or some wait for others.
+  // All jobs, if they are entered at once: there are few of them, or some wait for jobs of other
+  // batches.
   std::vector<SpecRange> specs;
   bool in_slices = false;
+  bool gated = false;  // in slices, and some wait for others of the batch
   std::set<std::string> hours;
   AskedNeeds needs;
 };

@@ -2,6 +2,9 @@
 
 #include "base/log.h"
 #include "server/commit/crash_point.h"
+#include "server/jobs/brain_form.h"
+#include "server/jobs/relations.h"
+#include "server/jobs/sources.h"
 #include "server/refusal.h"
 
 namespace sublet::server {
@@ -43,8 +46,25 @@ void Entering::load() {
     unfinished.insert(draft.batch);
     waiting.push_back(std::make_unique<Batch>(archive_, *row, draft));
   }
+  add_lost(unfinished, waiting);
   unfinished_.swap(unfinished);
   waiting_.swap(waiting);
+}
+
+void Entering::add_lost(std::set<BatchId>& unfinished, Batches& waiting) {
+  for (const auto& [batch, jobs] : archive_.gated()) {
+    if (!unfinished.insert(batch).second) continue;
+    log(Severity::error) << "how far batch " << batch
+                         << " was entered is lost: the jobs that are there go on";
+    BatchRow row;
+    row.id = batch;
+    row.first_job = jobs.first;
+    row.count = jobs.count;
+    DraftRow draft;
+    draft.batch = batch;
+    draft.gated = true;
+    waiting.push_back(std::make_unique<Batch>(archive_, std::move(row), draft));
+  }
 }
 
 void Entering::finish(BatchId batch) {
@@ -78,7 +98,8 @@ void Entering::loop() {
 
 bool Entering::commit(Slice slice, std::optional<Slice>& following) {
   const BatchId batch = slice.after.batch;
-  const bool is_last = slice.is_last;
+  const bool has_last_jobs = slice.is_last;
+  const std::shared_ptr<Gate> gate = slice.gate;
   std::future<bool> committed;
   bool is_prepared = false;
   try {
@@ -90,7 +111,7 @@ bool Entering::commit(Slice slice, std::optional<Slice>& following) {
   }
   if (!committed.valid() || !committed.get()) return false;
   crash_point("slice");
-  if (is_last) {
+  if (gate ? gate->is_open.load() : has_last_jobs) {
     std::lock_guard lock(mutex_);
     unfinished_.erase(batch);
     changed_.notify_all();
@@ -133,6 +154,7 @@ std::optional<Entering::Slice> Entering::slice_now() {
   std::unique_ptr<Batch> batch;
   {
     std::lock_guard lock(mutex_);
+    std::erase_if(waiting_, [](const auto& one) { return one->gate && one->gate->is_open; });
     if (stopping_ || waiting_.empty()) return std::nullopt;
     batch = std::move(waiting_.front());
     waiting_.pop_front();
@@ -145,13 +167,28 @@ std::optional<Entering::Slice> Entering::slice_now() {
   return slice;
 }
 
+Entering::Slice Entering::make_gate_slice(Batch& batch) {
+  if (!batch.gate) {
+    batch.gate = std::make_shared<Gate>();
+    batch.gate->jobs = {batch.row.first_job, batch.row.count};
+    batch.gate->next = batch.row.first_job;
+  }
+  Slice slice;
+  slice.after = batch.draft;
+  slice.gate = batch.gate;
+  return slice;
+}
+
 Entering::Slice Entering::make_slice(Batch& batch) {
+  if (batch.draft.gated && batch.reader.at_end()) return make_gate_slice(batch);
   Slice slice;
   DraftRow& draft = batch.draft;
   EventJobs jobs(batch.row.user, draft.entered == 0);
   slice.event.batch = batch.row.id;
   slice.event.user = batch.row.user;
   slice.event.submit_host = batch.row.submit_host;
+  slice.event.on_never = brain_form(batch.row.on_never);
+  slice.event.piece.gated = draft.gated;
   slice.event.piece.first = batch.row.first_job + draft.entered;
   slice.event.piece.index = static_cast<uint32_t>(draft.entered);
   try {
@@ -162,9 +199,10 @@ Entering::Slice Entering::make_slice(Batch& batch) {
     draft.entered += jobs.count() + batch.reader.skip_part();
     log(Severity::error) << "jobs of batch " << batch.row.id << " are lost: " << damage.message;
   }
-  slice.is_last = batch.reader.at_end();
+  const bool are_all = batch.reader.at_end();
+  slice.is_last = are_all && !draft.gated;
   slice.event.jobs = jobs.take();
-  slice.event.piece.to_come = slice.is_last ? 0 : batch.row.count - draft.entered;
+  slice.event.piece.to_come = are_all ? 0 : batch.row.count - draft.entered;
   draft.next_part = batch.reader.part();
   draft.next_range = batch.reader.range();
   slice.after = draft;
@@ -174,30 +212,54 @@ Entering::Slice Entering::make_slice(Batch& batch) {
 void Entering::fill(Batch& batch, Slice& slice, EventJobs& jobs) {
   size_t bytes = 0;
   while (!size_.is_full(jobs.entries(), slice.specs.size(), bytes)) {
-    const SpecRange* range = batch.reader.next();
+    SpecRange* range = batch.reader.next();
     if (range == nullptr) return;
-    slice.specs.push_back(spec_row(*range, slice.event.piece.first + jobs.count()));
+    const JobId first = slice.event.piece.first + jobs.count();
+    name_by_ids(batch.row.first_job, *range);
+    note_feeds(batch.row.first_job, first, *range, slice.feeds);
+    slice.specs.push_back(spec_row(*range, first));
     bytes += slice.specs.back().body.size();
     jobs.add(*range);
   }
+}
+
+void Entering::enter(Turn& turn, Slice& slice) {
+  turn.apply(slice.event);
+  Changes& changes = turn.changes();
+  std::move(slice.specs.begin(), slice.specs.end(), std::back_inserter(changes.specs));
+  std::move(slice.feeds.begin(), slice.feeds.end(), std::back_inserter(changes.feeds));
+  const DraftRow& after = slice.after;
+  if (slice.is_last) {
+    changes.dropped_parts.push_back(after.batch);
+  } else {
+    changes.drafts[after.batch] = after;
+    changes.entered_parts[after.batch] = after.next_part;
+  }
+}
+
+// After a crash all is looked at anew: what has begun stays as it is.
+void Entering::begin(Turn& turn, const Slice& slice) const {
+  Gate& gate = *slice.gate;
+  if (gate.is_open) return;  // this slice was made before that was known
+  const JobId end = gate.jobs.first + gate.jobs.count;
+  const scheduling::JobRange left{gate.next, end - gate.next};
+  gate.next =
+      turn.apply(scheduling::RelationsBegun{left, gate.opens, size_.ranges}).answer.first_job;
+  if (gate.next != 0) return;
+  if (gate.opens) {
+    turn.changes().dropped_parts.push_back(slice.after.batch);
+    gate.is_open = true;
+    return;
+  }
+  gate.opens = true;
+  gate.next = gate.jobs.first;
 }
 
 std::future<bool> Entering::post(Slice slice) {
   auto committed = std::make_shared<std::promise<bool>>();
   auto shared = std::make_shared<Slice>(std::move(slice));
   pipeline_.post(
-      [shared](Turn& turn) {
-        turn.apply(shared->event);
-        Changes& changes = turn.changes();
-        std::move(shared->specs.begin(), shared->specs.end(), std::back_inserter(changes.specs));
-        const DraftRow& after = shared->after;
-        if (shared->is_last) {
-          changes.dropped_parts.push_back(after.batch);
-        } else {
-          changes.drafts[after.batch] = after;
-          changes.entered_parts[after.batch] = after.next_part;
-        }
-      },
+      [this, shared](Turn& turn) { shared->gate ? begin(turn, *shared) : enter(turn, *shared); },
       [committed](bool ok) { committed->set_value(ok); });
   return committed->get_future();
 }

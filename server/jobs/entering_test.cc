@@ -4,12 +4,16 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <rapidcheck.h>
+#include <sqlite3.h>
 
+#include <chrono>
 #include <future>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/testing/temporary_folder.h"
+#include "job/codec.h"
 #include "server/jobs/service.h"
 #include "server/refusal_testing.h"
 #include "server/store/sql_store.h"
@@ -47,10 +51,10 @@ class MortalStore : public Store {
   std::promise<void> death_;
 };
 
-// A server's part for jobs, from its start to its end.
+// A server's part for jobs, from its start to its end. `damage`: done to the database before.
 struct Life {
-  Life(const std::string& path, const SliceSize& slice)
-      : store(path),
+  Life(const std::string& path, const SliceSize& slice, const std::string& damage = "")
+      : store((change(path, damage), path)),
         archive(path),
         pipeline(PipelineSettings{}, store, system_clock(), Pipeline::Listener{}),
         jobs(pipeline, archive, sessions, access, questions, [] {}, {.slice = slice}) {
@@ -59,6 +63,15 @@ struct Life {
   ~Life() {
     jobs.stop();
     pipeline.stop();
+  }
+
+  static void change(const std::string& path, const std::string& statement) {
+    if (statement.empty()) return;
+    sqlite3* handle = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open(path.c_str(), &handle));
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK,
+                         sqlite3_exec(handle, statement.c_str(), nullptr, nullptr, nullptr));
+    sqlite3_close(handle);
   }
 
   MortalStore store;
@@ -86,6 +99,11 @@ class EnteringTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(EnteringTest);
   CPPUNIT_TEST(all_jobs_are_there);
   CPPUNIT_TEST(any_death_between);
+  CPPUNIT_TEST(jobs_that_wait_for_others_of_the_batch);
+  CPPUNIT_TEST(any_death_between_jobs_that_wait);
+  CPPUNIT_TEST(large_batches_with_relations_are_checked);
+  CPPUNIT_TEST(outputs_within_a_large_batch_are_noted);
+  CPPUNIT_TEST(a_gate_opens_even_if_its_batch_is_lost);
   CPPUNIT_TEST(batches_take_turns);
   CPPUNIT_TEST(a_batch_is_not_changed_before_its_end);
   CPPUNIT_TEST(inputs_stay);
@@ -155,12 +173,108 @@ class EnteringTest : public CppUnit::TestFixture {
     }));
   }
 
-  void any_death_between() {
+  // 28 descriptions, 40 jobs.
+  static std::vector<std::vector<SpecRange>> four_parts() {
     std::vector<std::vector<SpecRange>> parts;
     for (uint64_t part = 0; part < 4; ++part) {
       parts.emplace_back();
       for (uint64_t i = 0; i < 7; ++i) parts.back().push_back(described(10 * part + i, 1 + i % 2));
     }
+    return parts;
+  }
+
+  // What each job waits for, or what else is said of it, and its description.
+  static std::vector<std::string> told_of(Life& life, const Caller& caller, BatchId batch) {
+    const auto row = life.archive.batch(batch);
+    std::vector<std::string> told;
+    for (JobId id = row->first_job; id < row->first_job + row->count; ++id)
+      told.push_back(life.jobs.show(caller, id).row.job.reason +
+                     encode(std::vector<SpecRange>{{*life.archive.spec(id), false, 0, 1}}));
+    return told;
+  }
+  // The same of a batch that is entered at once.
+  std::vector<std::string> at_once(const std::vector<std::vector<SpecRange>>& parts) {
+    TemporaryFolder folder;
+    Life life(folder / "pool.db", SliceSize{SIZE_MAX, SIZE_MAX, SIZE_MAX});
+    const BatchId batch = append(life, ann_, parts);
+    life.jobs.commit_batch(ann_, random_bytes(16), batch);
+    return told_of(life, ann_, batch);
+  }
+
+  void jobs_that_wait_for_others_of_the_batch() {
+    CPPUNIT_ASSERT(rc::check([this] {
+      std::vector<std::vector<SpecRange>> parts = four_parts();
+      const bool backward = *rc::gen::arbitrary<bool>();
+      uint64_t first = 0;
+      for (auto& part : parts)
+        for (SpecRange& range : part) {
+          const uint64_t low = backward ? 0 : first + range.count;
+          const uint64_t high = backward ? first : 40;
+          if (low < high && *rc::gen::arbitrary<bool>()) {
+            const auto of = *rc::gen::inRange<uint64_t>(low, high);
+            auto& waits_for = range.spec.waits_for;
+            JobReferences& list =
+                *rc::gen::arbitrary<bool>() ? waits_for.after : waits_for.after_any;
+            list.push_back({true, of, *rc::gen::inRange<uint64_t>(1, high - of + 1)});
+          }
+          first += range.count;
+        }
+      TemporaryFolder folder;
+      Life life(folder / "pool.db", kTiny);
+      const BatchId batch = append(life, ann_, parts);
+      life.jobs.commit_batch(ann_, random_bytes(16), batch);
+      check(life.archive, batch, in_order(parts));
+      RC_ASSERT(told_of(life, ann_, batch) == at_once(parts));
+    }));
+  }
+
+  void any_death_between_jobs_that_wait() {
+    std::vector<std::vector<SpecRange>> parts = four_parts();
+    parts[0][1].spec.waits_for.after = {{true, 39, 1}};
+    parts[1][0].spec.waits_for.after = {{true, 0, 1}, {true, 3, 2}};
+    parts[3][6].spec.waits_for.after_any = {{true, 5, 30}};
+    die_between(parts, at_once(parts));
+  }
+
+  void large_batches_with_relations_are_checked() {
+    TemporaryFolder folder;
+    Life life(folder / "pool.db", kTiny);
+    std::vector<std::vector<SpecRange>> parts = four_parts();
+    const auto refused = [&] {
+      const BatchId batch = append(life, ann_, parts);
+      return testing::code([&] { life.jobs.commit_batch(ann_, random_bytes(16), batch); });
+    };
+    parts[0][0].spec.waits_for.after = {{true, 39, 1}};
+    parts[3][6].spec.waits_for.after = {{true, 0, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.cycle"), refused());
+    parts[0][0].spec.waits_for.after = {{true, 40, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused());
+    parts[0][0].spec.waits_for.after = {{false, 500, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused());
+    parts[0][0].spec.waits_for.after = {};
+    parts[3][6].spec.inputs.push_back({0, "grid", false, {true, 0, "grid"}});
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.output"), refused());
+    CPPUNIT_ASSERT(life.archive.count({}).empty());
+  }
+
+  void outputs_within_a_large_batch_are_noted() {
+    TemporaryFolder folder;
+    Life life(folder / "pool.db", kTiny);
+    std::vector<std::vector<SpecRange>> parts = four_parts();
+    parts[0][0].spec.outputs.push_back({"grid", true});
+    parts[3][6].spec.inputs.push_back({0, "grid", false, {true, 0, "grid"}});
+    const BatchId batch = append(life, ann_, parts);
+    const JobId first = life.jobs.commit_batch(ann_, random_bytes(16), batch).first;
+    CPPUNIT_ASSERT(life.archive.spec(first + 39)->inputs.at(0).source ==
+                   (OutputOfJob{false, first, "grid"}));
+    CPPUNIT_ASSERT(life.archive.needed_outputs(first) == std::set<std::string>{"grid"});
+  }
+
+  void any_death_between() { die_between(four_parts(), {}); }
+
+  // At every commit in turn. `told`: of each job in the end, unless it is empty.
+  void die_between(const std::vector<std::vector<SpecRange>>& parts,
+                   const std::vector<std::string>& told) {
     for (uint64_t commits = 0;; ++commits) {
       TemporaryFolder folder;
       const std::string request = random_bytes(16);
@@ -190,9 +304,37 @@ class EnteringTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(uint64_t{40}, range.second);
       if (before->committed) CPPUNIT_ASSERT_EQUAL(before->first_job, range.first);
       check(next.archive, batch, in_order(parts));
+      if (!told.empty()) {
+        const auto after = told_of(next, ann_, batch);
+        for (size_t i = 0; i < told.size(); ++i)
+          CPPUNIT_ASSERT_EQUAL_MESSAGE(std::to_string(commits), told[i], after[i]);
+      }
       if (!died) break;
-      CPPUNIT_ASSERT(commits < 100);
+      CPPUNIT_ASSERT(commits < 200);
     }
+  }
+
+  // A damaged row costs itself only: here that of the draft, while jobs are behind the gate.
+  void a_gate_opens_even_if_its_batch_is_lost() {
+    TemporaryFolder folder;
+    std::vector<std::vector<SpecRange>> parts = four_parts();
+    parts[0][1].spec.waits_for.after = {{true, 0, 1}};
+    JobId first = 0;
+    {
+      Life life(folder / "pool.db", kTiny);
+      const BatchId batch = append(life, ann_, parts);
+      life.pipeline.perform([&](Turn&) { life.store.die_after(3); });  // the first comes in the 2nd
+      CPPUNIT_ASSERT_THROW(life.jobs.commit_batch(ann_, random_bytes(16), batch), Refusal);
+      first = life.archive.batch(batch)->first_job;
+    }
+    Life next(folder / "pool.db", kTiny, "delete from drafts");
+    const auto waits = [&](JobId id) { return next.jobs.show(ann_, id).row.job.reason; };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (waits(first).find("waits until") == 0) {
+      CPPUNIT_ASSERT(std::chrono::steady_clock::now() < deadline);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    CPPUNIT_ASSERT_EQUAL("waits until job " + std::to_string(first) + " is done", waits(first + 1));
   }
 
   void batches_take_turns() {

@@ -43,6 +43,19 @@ scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
 
 }  // namespace
 
+bool waits_for_others(const SpecRange& range) {
+  for (const auto& [name, list] : lists_of(range.spec.waits_for))
+    for (const JobReference& jobs : *list)
+      if (!jobs.of_this_batch) return true;
+  return false;
+}
+
+void name_by_ids(JobId first, SpecRange& range) {
+  for (const auto& [name, list] : lists_of(range.spec.waits_for))
+    for (JobReference& jobs : *list)
+      if (jobs.of_this_batch) jobs = {false, first + jobs.first, jobs.count};
+}
+
 void Relations::settle(Turn& turn, const Caller& caller, JobId first,
                        std::vector<SpecRange>& specs) const {
   refusing([&] { check_dependences(specs); });
@@ -52,16 +65,14 @@ void Relations::settle(Turn& turn, const Caller& caller, JobId first,
   for (SpecRange& range : specs) {
     const auto lists = lists_of(range.spec.waits_for);
     for (size_t condition = 0; condition < lists.size(); ++condition)
-      for (JobReference& jobs : *lists[condition].second) {
-        if (jobs.of_this_batch) {
-          jobs = {false, first + jobs.first, jobs.count};
+      for (const JobReference& jobs : *lists[condition].second) {
+        if (jobs.of_this_batch || !looked_up.emplace(jobs.first, jobs.count, condition).second)
           continue;
-        }
-        if (!looked_up.emplace(jobs.first, jobs.count, condition).second) continue;
         if (jobs.count > kOthersPerBatch || (others += jobs.count) > kOthersPerBatch)
           throw too_many();
         require_live(turn, caller, jobs, static_cast<Condition>(condition), ended[condition]);
       }
+    name_by_ids(first, range);
   }
   for (size_t condition = 0; condition < ended.size(); ++condition)
     require_ended(turn, caller, ended[condition], static_cast<Condition>(condition));

@@ -15,6 +15,11 @@ namespace sublet::server {
 // So many jobs of other batches may be named by the jobs of one batch: each is looked up.
 inline constexpr uint64_t kOthersPerBatch = 10'000;
 
+// Whether its jobs wait for jobs of other batches, whose outputs they may need.
+bool waits_for_others(const SpecRange& range);
+// Replaces what its jobs wait for in their own batch by ids; `first`: of the batch.
+void name_by_ids(JobId first, SpecRange& range);
+
 class Relations {
  public:
   Relations(Archive& archive, const Access& access) : archive_(archive), access_(access) {}

@@ -59,7 +59,8 @@ void JobService::require_name(const Caller& caller) const {
                 "Submit from an account with a password entry.", caller.user);
 }
 
-// Before it has ended, a batch that is named has only some of its jobs.
+// Before it has ended, a batch that is named has only some of its jobs, or some are behind its
+// gate.
 void JobService::require_entered(const DraftRow& draft) {
   if (!draft.entering) return;
   const std::string subject = "batch " + std::to_string(draft.batch);

@@ -138,7 +138,7 @@ class JobService {
                    const std::string& subject);
   void settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs);
   JobId enter(Turn& turn, const BatchRow& batch, const std::vector<SpecRange>& specs);
-  JobId reserve(Turn& turn, const BatchRow& batch, DraftRow draft);
+  JobId reserve(Turn& turn, const BatchRow& batch, const Contents& contents);
   struct Committed {
     JobId first = 0;
     uint64_t count = 0;

@@ -45,15 +45,6 @@ NamesByJob sources_of(const std::vector<SpecRange>& specs, bool of_this_batch) {
   return sources;
 }
 
-void require_in_batch(const std::vector<SpecRange>& specs) {
-  auto range = specs.begin();
-  uint64_t first = 0;  // of the range, by its index in the batch
-  for (const auto& [job, names] : sources_of(specs, true)) {
-    for (; job - first >= range->count; ++range) first += range->count;
-    require_described(*range, job - first, names);
-  }
-}
-
 // Checks outputs of jobs of other batches.
 class OthersOutputs {
  public:
@@ -89,28 +80,35 @@ class OthersOutputs {
   const std::set<uint64_t> dropped_;  // by this transaction
 };
 
-// Tells the sources by ids, and notes which outputs feed which jobs.
-void note_feeds(Turn& turn, JobId first, std::vector<SpecRange>& specs) {
-  auto& feeds = turn.changes().feeds;
-  JobId consumer = first;
-  for (SpecRange& range : specs) {
-    for (InputFile& input : range.spec.inputs) {
-      OutputOfJob& source = input.source;
-      if (!source.is_set()) continue;
-      if (source.of_this_batch) source = {false, first + source.job, source.name};
-      feeds.push_back({source.job, source.name, consumer, range.count});
-    }
-    consumer += range.count;
+}  // namespace
+
+void check_sources_within(const std::vector<SpecRange>& specs) {
+  auto range = specs.begin();
+  uint64_t first = 0;  // of the range, by its index in the batch
+  for (const auto& [job, names] : sources_of(specs, true)) {
+    for (; job - first >= range->count; ++range) first += range->count;
+    require_described(*range, job - first, names);
   }
 }
 
-}  // namespace
+void note_feeds(JobId first, JobId consumer, SpecRange& range, std::vector<FeedRow>& feeds) {
+  for (InputFile& input : range.spec.inputs) {
+    OutputOfJob& source = input.source;
+    if (!source.is_set()) continue;
+    if (source.of_this_batch) source = {false, first + source.job, source.name};
+    feeds.push_back({source.job, source.name, consumer, range.count});
+  }
+}
 
 void settle_sources(Turn& turn, Archive& archive, JobId first, std::vector<SpecRange>& specs) {
-  require_in_batch(specs);
+  check_sources_within(specs);
   const OthersOutputs others(turn, archive);
   for (const auto& [job, names] : sources_of(specs, false)) others.require(job, names);
-  note_feeds(turn, first, specs);
+  JobId consumer = first;
+  for (SpecRange& range : specs) {
+    note_feeds(first, consumer, range, turn.changes().feeds);
+    consumer += range.count;
+  }
 }
 
 }  // namespace sublet::server

@@ -15,7 +15,7 @@ namespace {
 
 // The statements of each step; the first leads from kEarliestLayout to the next layout. Tables
 // and indexes that are missing afterwards are created as tables.cc describes them, so that a
-// step only drops an index that has changed.
+// step only drops an index that has changed, and makes a table only to change it.
 const std::vector<std::vector<std::string>>& steps() {
   static const std::vector<std::vector<std::string>> kSteps = {
       // 6: jobs and attempts that deliver, jobs whose attempts were in vain. Events are stored
@@ -109,6 +109,18 @@ const std::vector<std::vector<std::string>>& steps() {
           "drop index if exists jobs_live",
           "drop index if exists jobs_batch",
           std::string("alter table jobs rename to ") + kUnpackedJobs,
+      },
+      // 16: batches whose jobs wait for others of the batch are entered in slices.
+      {
+          "create table if not exists relations (job bigint not null, count bigint not null, "
+          "on_never integer not null, waits_for text not null, lost_by bigint not null, lost_as "
+          "integer not null, primary key (job)) without rowid",
+          "alter table relations add column gate integer not null default 1",
+          "create table if not exists drafts (batch bigint not null, user_name text not null, "
+          "parts bigint not null, jobs bigint not null, bytes bigint not null, entering integer "
+          "not null, next_part bigint not null, next_range bigint not null, entered bigint not "
+          "null, primary key (batch)) without rowid",
+          "alter table drafts add column gated integer not null default 0",
       },
   };
   return kSteps;

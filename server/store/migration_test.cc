@@ -33,6 +33,7 @@ class MigrationTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(nothing_of_layout_12_is_lost);
   CPPUNIT_TEST(jobs_of_layout_13_are_counted);
   CPPUNIT_TEST(nothing_of_layout_14_is_lost);
+  CPPUNIT_TEST(relations_of_layout_15_go_on);
   CPPUNIT_TEST(damaged_jobs_cost_themselves_only);
   CPPUNIT_TEST(the_old_one_is_kept);
   CPPUNIT_TEST(a_failure_changes_nothing);
@@ -279,6 +280,20 @@ class MigrationTest : public CppUnit::TestFixture {
     }
     CPPUNIT_ASSERT(std::count(found.begin(), found.end(), '\n') >= 8);
     CPPUNIT_ASSERT_EQUAL(expected, found);
+  }
+
+  void relations_of_layout_15_go_on() {
+    make(15);
+    SqlStore store(path());
+    std::vector<std::string> damage;
+    const Snapshot snapshot = store.load(&damage);
+    CPPUNIT_ASSERT(damage.empty());
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, snapshot.relations.size());
+    const scheduling::RelationRecord& relation = snapshot.relations[0];
+    CPPUNIT_ASSERT(relation.jobs == (scheduling::JobRange{7, 1}));
+    CPPUNIT_ASSERT(relation.on ==
+                   (std::vector<scheduling::Dependence>{{{6, 1}, scheduling::After::kDone}}));
+    CPPUNIT_ASSERT(relation.gate == scheduling::Gate::kOpen);
   }
 
   // Texts among numbers, numbers that are too large, values that are missing.

@@ -14,13 +14,13 @@ RelationRow row_of(const scheduling::RelationRecord& record) {
     out.number(dependence.jobs.count);
     out.number(static_cast<uint32_t>(dependence.condition));
   }
-  return {record.jobs.first, record.jobs.count, record.on_never,
-          out.take(),        record.lost_by,    record.lost_as};
+  return {record.jobs.first, record.jobs.count, record.on_never, out.take(),
+          record.lost_by,    record.lost_as,    record.gate};
 }
 
 scheduling::RelationRecord record_of(const RelationRow& row) {
-  scheduling::RelationRecord record{{row.job, row.count}, row.on_never, {},
-                                    row.lost_by,          row.lost_as,  false};
+  scheduling::RelationRecord record{{row.job, row.count}, row.on_never, {},      row.lost_by,
+                                    row.lost_as,          false,        row.gate};
   protocol::Decoder in(row.waits_for);
   record.on.resize(in.count(24));
   for (scheduling::Dependence& dependence : record.on) {

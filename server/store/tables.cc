@@ -200,6 +200,7 @@ constinit const TableOf<RelationRow> kRelations = {
         column<&RelationRow::waits_for>("waits_for"),
         column<&RelationRow::lost_by>("lost_by"),
         column<&RelationRow::lost_as>("lost_as").up_to(JobState::kDelivering),
+        column<&RelationRow::gate>("gate").up_to(scheduling::Gate::kClosed),
     },
 };
 
@@ -216,6 +217,7 @@ constinit const TableOf<DraftRow> kDrafts = {
         column<&DraftRow::next_part>("next_part"),
         column<&DraftRow::next_range>("next_range"),
         column<&DraftRow::entered>("entered"),
+        column<&DraftRow::gated>("gated"),
     },
     {
         {"drafts_live", "(batch) where entering = 1"},

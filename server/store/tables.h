@@ -15,7 +15,7 @@ namespace sublet::server {
 
 // The layout of the database, kept in table pool. To change it, add a step to migration.cc and
 // a dump of the old layout to layouts/.
-inline constexpr int32_t kSchemaVersion = 15;
+inline constexpr int32_t kSchemaVersion = 16;
 
 struct PoolRow {
   int32_t id = 1;  // the only row
@@ -66,6 +66,7 @@ struct RelationRow {
   std::string waits_for;  // encoded
   JobId lost_by = 0;
   scheduling::JobState lost_as = scheduling::JobState::kFailed;
+  scheduling::Gate gate = scheduling::Gate::kOpen;
 };
 
 namespace tables {

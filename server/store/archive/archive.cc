@@ -64,6 +64,19 @@ std::vector<DraftRow> Archive::entering() {
   });
 }
 
+std::vector<std::pair<BatchId, scheduling::JobRange>> Archive::gated() {
+  return connections_->with([&](soci::session& sql) {
+    std::vector<std::pair<BatchId, scheduling::JobRange>> found;
+    BatchId batch = 0;
+    JobId first = 0, end = 0;
+    Rows rows(sql);
+    rows.into("j.batch", batch).into("min(r.job)", first).into("max(r.job + r.count)", end);
+    rows.select("relations r join jobs j on j.id = r.job where r.gate <> 1 group by j.batch");
+    rows.each([&] { found.push_back({batch, {first, end - first}}); });
+    return found;
+  });
+}
+
 std::vector<BatchRow> Archive::open_batches_before(Micros touched) {
   return connections_->with([&](soci::session& sql) {
     return rows_of(sql, tables::kBatches,

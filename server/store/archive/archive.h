@@ -145,6 +145,9 @@ class Archive {
   DraftRow draft(BatchId id);
   // The committed batches whose jobs are yet to be entered, in order of id.
   std::vector<DraftRow> entering();
+  // The batches of jobs that are behind a gate (scheduling::Gate), each with a range that has
+  // these.
+  std::vector<std::pair<BatchId, scheduling::JobRange>> gated();
   std::vector<BatchRow> open_batches_before(Micros touched);
 
   std::optional<FileRow> file(uint64_t id);  // with body
