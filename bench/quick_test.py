@@ -76,9 +76,11 @@ METRICS = {
 }
 # Only printed if the rival is installed.
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
-# Measured over a short time, in clock ticks or above noise: may be zero. So may the last instant
-# at which a job runs after the event: it may not run any more.
-MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "idle_point", "idle_point_called",
+# Measured over a short time, in clock ticks or above noise: may be zero. The desktop's agent may
+# sleep all the while. The last instant at which a job runs after the event may be zero, too: it may
+# not run any more.
+MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "mouse_agent_cpu", "mouse_agent_wakeups",
+               "idle_point", "idle_point_called",
                *(way + "_kernel" for way in SLOTS),
                *(cpu + "_" + queue for cpu in ("cpu_all", "cpu_shepherds_and_jobs", "cpu_monitor")
                  for queue in QUEUES),
