@@ -1,5 +1,6 @@
 #include "attempt/processes.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,14 +22,6 @@
 
 namespace sublet {
 namespace {
-
-struct DirectoryEntry {  // linux_dirent64, which libc does not declare
-  uint64_t inode;
-  int64_t offset;
-  uint16_t length;
-  uint8_t type;
-  char name[1];
-};
 
 // Base of user ids without accounts; the process id is added.
 constexpr long kHelperUids = 0xe0000000;
@@ -221,13 +214,13 @@ bool AttemptProcesses::visit(Visitor visitor, void* context) noexcept {
   if (files_.members >= 0) return visit_members(visitor, context);
   if (lseek(proc_, 0, SEEK_SET) != 0) return true;
   for (;;) {
-    long size = syscall(SYS_getdents64, proc_, entries_, sizeof entries_);
+    const ssize_t size = getdents64(proc_, entries_, sizeof entries_);
     if (size <= 0) return true;
-    for (long at = 0; at < size;) {
-      auto* entry = reinterpret_cast<DirectoryEntry*>(entries_ + at);
-      at += entry->length;
-      if (entry->name[0] < '1' || entry->name[0] > '9') continue;
-      if (!visit_one(entry->name, visitor, context)) return false;
+    for (ssize_t at = 0; at < size;) {
+      auto* entry = reinterpret_cast<dirent64*>(entries_ + at);
+      at += entry->d_reclen;
+      if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+      if (!visit_one(entry->d_name, visitor, context)) return false;
     }
   }
 }
@@ -511,12 +504,12 @@ void AttemptProcesses::set_class_of(pid_t pid, int policy) noexcept {
       openat(proc_, ProcPath(Digits(pid).text, "task").text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (threads < 0) return;
   alignas(8) char entries[2048];
-  long size;
-  while ((size = syscall(SYS_getdents64, threads, entries, sizeof entries)) > 0)
-    for (long at = 0; at < size;) {
-      const auto* entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
-      if (entry->name[0] != '.') sched_setscheduler(atoi(entry->name), policy, &kNone);
-      at += entry->length;
+  ssize_t size;
+  while ((size = getdents64(threads, entries, sizeof entries)) > 0)
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      if (entry->d_name[0] != '.') sched_setscheduler(atoi(entry->d_name), policy, &kNone);
+      at += entry->d_reclen;
     }
   close(threads);
 }

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/shepherd/system.h"
@@ -18,15 +17,6 @@ namespace {
 constexpr int kDeepest = 8;
 constexpr size_t kEntriesBytes = 1024;
 constexpr size_t kMostNumbers = 64;  // octets of what precedes a name
-
-// As the kernel's linux_dirent64, which has no header of its own.
-struct Entry {
-  uint64_t inode;
-  int64_t offset;
-  uint16_t length;
-  uint8_t type;
-  char name[1];
-};
 
 class Opened {
  public:
@@ -138,19 +128,19 @@ void WholeFiles::visit(int folder, const char* pattern, Name& name) {
   const auto length = static_cast<size_t>(end - pattern);
   if (length > 0 && strcspn(pattern, "*?[\\") >= length)
     return find(folder, end, pattern, length, name);
-  alignas(Entry) char entries[kEntriesBytes];
+  alignas(dirent64) char entries[kEntriesBytes];
   for (;;) {
-    const long read = syscall(SYS_getdents64, folder, entries, sizeof entries);
+    const ssize_t read = getdents64(folder, entries, sizeof entries);
     if (read <= 0) return;
-    for (long at = 0; at < read;) {
-      const auto* entry = reinterpret_cast<const Entry*>(entries + at);
-      at += entry->length;
-      if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0) continue;
+    for (ssize_t at = 0; at < read;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      at += entry->d_reclen;
+      if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
       if (is_late()) return;
-      if (!may_match(pattern, length, entry->name)) continue;
+      if (!may_match(pattern, length, entry->d_name)) continue;
       // Below a folder that is named whole, a folder is one, too.
-      const bool below = length == 0 && entry->type == DT_DIR;
-      find(folder, below ? "/" : end, entry->name, strlen(entry->name), name);
+      const bool below = length == 0 && entry->d_type == DT_DIR;
+      find(folder, below ? "/" : end, entry->d_name, strlen(entry->d_name), name);
     }
   }
 }

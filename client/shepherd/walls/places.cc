@@ -33,19 +33,26 @@ bool unchanged(int folder, const timespec& since) {
          about.st_mtim.tv_nsec == since.tv_nsec;
 }
 
+void remove_own(int folder, const char* name, uid_t uid) {
+  struct stat about;
+  if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0 || about.st_uid != uid) return;
+  unlinkat(folder, name, S_ISDIR(about.st_mode) ? AT_REMOVEDIR : 0);
+}
+
 void sweep_one(const char* path, uid_t uid, const timespec& noted) {
-  DIR* entries = opendir(path);
-  if (!entries) return;
-  int folder = dirfd(entries);
-  for (int i = unchanged(folder, noted) ? kMostNames : 0; i < kMostNames; ++i) {
-    dirent* entry = readdir(entries);
-    if (!entry) break;
-    struct stat about;
-    if (fstatat(folder, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || about.st_uid != uid)
-      continue;
-    unlinkat(folder, entry->d_name, S_ISDIR(about.st_mode) ? AT_REMOVEDIR : 0);
+  const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  alignas(dirent64) char entries[2048];
+  for (int names = unchanged(folder, noted) ? kMostNames : 0; names < kMostNames;) {
+    const ssize_t read = getdents64(folder, entries, sizeof entries);
+    if (read <= 0) break;
+    for (ssize_t at = 0; at < read; ++names) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries + at);
+      remove_own(folder, entry->d_name, uid);
+      at += entry->d_reclen;
+    }
   }
-  closedir(entries);
+  close(folder);
 }
 
 // Whether `path` is `folder` or lies in it; both are canonical.
