@@ -111,7 +111,7 @@ class RelationBook {
   void note(const JobRange& jobs, News::What what, bool had_started);
   std::vector<Key> overlapping(const JobRange& jobs) const;
   void await(Dependent& dependent, const Key& key);
-  // It waits for nothing any more: its jobs may be queued, once its gate is open.
+  // All that it waited for has happened: its jobs are queued, unless it is behind its gate.
   void release(Dependent& dependent);
   void settle(const News& news);
   void settle(const Key& key, const News& news);

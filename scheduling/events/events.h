@@ -49,7 +49,7 @@ struct Submitted {
   StopWhen stop_when = {};
   OnNever on_never = OnNever::kHold;
   uint64_t at_most = 0;  // of these jobs are on machines at a time; 0: any number
-  Piece piece = {};      // of a piece, the three above are in BatchReserved
+  Piece piece = {};      // of a piece, stop_when and at_most are in BatchReserved
 };
 // From here on the batch will have all its jobs: their ids are taken, and the jobs come in pieces,
 // each a Submitted. If the batch stops meanwhile, what is still to come is removed as it comes.

@@ -64,6 +64,7 @@ class PiecesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_was_removed_meanwhile_is_not_waited_for);
   CPPUNIT_TEST(nothing_of_a_gated_batch_starts_before);
   CPPUNIT_TEST(jobs_that_run_while_the_gate_opens);
+  CPPUNIT_TEST(looking_at_many_jobs_ends_the_event);
   CPPUNIT_TEST(who_waits_for_the_removed_runs_only_behind_the_gate);
   CPPUNIT_TEST_SUITE_END();
 
@@ -101,6 +102,21 @@ class PiecesTest : public CppUnit::TestFixture {
     return jobs;
   }
 
+  // The batch, whose first job is 1, with a piece for each entry.
+  static std::vector<Submitted> gated_pieces(BatchId batch, const std::vector<Submitted::Job>& jobs,
+                                             uint64_t count, OnNever on_never) {
+    std::vector<Submitted> pieces;
+    uint64_t entered = 0;
+    for (const Submitted::Job& job : jobs) {
+      pieces.push_back(
+          piece(batch, {job},
+                {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true}));
+      pieces.back().on_never = on_never;
+      entered += job.count;
+    }
+    return pieces;
+  }
+
   // The batch in pieces, with restarts; `removed`, unless it is 0, at some time.
   static void enter_gated(Restartable& pool, const std::vector<Submitted::Job>& jobs,
                           uint64_t count, OnNever on_never, JobId removed) {
@@ -113,14 +129,8 @@ class PiecesTest : public CppUnit::TestFixture {
       pool.apply(JobsRemoved{{removed}});
       removed = 0;
     };
-    uint64_t entered = 0;
-    for (const Submitted::Job& job : jobs) {
-      Submitted event =
-          piece(batch, {job},
-                {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true});
-      event.on_never = on_never;
+    for (const Submitted& event : gated_pieces(batch, jobs, count, on_never)) {
       pool.apply(event);
-      entered += job.count;
       meanwhile(false);
     }
     for (const bool opens : {false, true}) {
@@ -234,15 +244,7 @@ class PiecesTest : public CppUnit::TestFixture {
       gated.join("larry", 2);
       const BatchId batch = gated.apply(BatchOpened()).answer.batch;
       gated.apply(BatchReserved{batch, count});
-      uint64_t entered = 0;
-      for (const Submitted::Job& job : jobs) {
-        Submitted event =
-            piece(batch, {job},
-                  {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true});
-        event.on_never = on_never;
-        gated.apply(event);
-        entered += job.count;
-      }
+      for (const Submitted& one : gated_pieces(batch, jobs, count, on_never)) gated.apply(one);
       auto left = removed;
       for (const bool opens : {false, true})
         for (JobId next = 1; next != 0;) {
@@ -262,6 +264,22 @@ class PiecesTest : public CppUnit::TestFixture {
       for (JobId id = 1; id <= count; ++id) RC_ASSERT(gated.state(id) == whole.state(id));
       RC_ASSERT(gated.books.relations.size() == whole.books.relations.size());
     }));
+  }
+
+  // Two that wait for a few hundred jobs each would be one event by their number.
+  void looking_at_many_jobs_ends_the_event() {
+    constexpr uint64_t kMany = 400;
+    TestPool t;
+    const BatchId batch = t.apply(BatchOpened()).answer.batch;
+    const JobId first = t.apply(BatchReserved{batch, kMany + 2}).answer.first_job;
+    std::vector<Submitted::Job> jobs(kMany + 2, job_of(1, 0, 0));
+    jobs[kMany].after = {{{first, kMany}, After::kDone}};
+    jobs[kMany + 1].after = {{{first, kMany - 1}, After::kDone}};
+    t.apply(piece(batch, jobs, {first, 0, 0, true}));
+    const JobRange both{first + kMany, 2};
+    CPPUNIT_ASSERT_EQUAL(both.first + 1, t.apply(RelationsBegun{both, false, 4}).answer.first_job);
+    CPPUNIT_ASSERT_EQUAL(JobId{0},
+                         t.apply(RelationsBegun{both, false, 4 * kMany}).answer.first_job);
   }
 
   // b waits for the end of a, which is removed; c waits until b is done, and comes much later.

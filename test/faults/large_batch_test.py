@@ -30,7 +30,8 @@ class LargeBatch(unittest.TestCase):
         with open(os.path.join(pool.folder, "server.log")) as log:
             self.assertEqual(log.read().count("died of signal 9"), 1, "the crash was reached")
         self.check_jobs(pool, submitted["batch"], first)
-        reasons = [pool.ask("why", job)["jobs"][0]["reason"] for job in (first, first + 1, first + JOBS - 1)]
+        reasons = [pool.ask("why", job)["jobs"][0]["reason"]
+                   for job in (first, first + 1, first + JOBS - 1)]
         self.assertNotIn("waits until", reasons[0])
         for reason in reasons[1:]:
             if relation:
