@@ -17,12 +17,16 @@
 #include <string>
 #include <vector>
 
+#include "client/shepherd/walls/secret_marks.h"
+
 namespace sublet::shepherd {
 
 extern const sock_filter kCallFilter[];
 extern const unsigned short kCallFilterRows;
 extern const sock_filter kPlainCallFilter[];
 extern const unsigned short kPlainCallFilterRows;
+extern const sock_filter kSecretCallFilter[];
+extern const unsigned short kSecretCallFilterRows;
 
 namespace {
 
@@ -30,6 +34,7 @@ class CallFilterTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(CallFilterTest);
   CPPUNIT_TEST(answers_as_the_rules_one_by_one);
   CPPUNIT_TEST(refuses_and_allows_what_it_should);
+  CPPUNIT_TEST(with_a_secret_it_permits_one_call_more);
   CPPUNIT_TEST(takes_few_steps);
   CPPUNIT_TEST_SUITE_END();
 
@@ -145,6 +150,41 @@ class CallFilterTest : public CppUnit::TestFixture {
     constexpr int kMountOf32Bits = 21;
     CPPUNIT_ASSERT_EQUAL(refusal(EPERM), answer({kMountOf32Bits, AUDIT_ARCH_I386, 0, {}}));
     CPPUNIT_ASSERT_EQUAL(refusal(ENOSYS), answer({SYS_read, AUDIT_ARCH_AARCH64, 0, {}}));
+#endif
+  }
+
+  // But for clone3 by who knows the secret, all of it.
+  void with_a_secret_it_permits_one_call_more() {
+    const CallSecret secret = {{0x0123456789abcdef, 0xfedcba9876543210}};
+    std::vector<sock_filter> rows(kSecretCallFilter, kSecretCallFilter + kSecretCallFilterRows);
+    put_secret(rows.data(), kSecretCallFilterRows, secret);
+    const auto with_secret = [&](const seccomp_data& call) {
+      return run(rows.data(), kSecretCallFilterRows, call).answer;
+    };
+    const std::vector<uint64_t> values = arguments();
+    std::mt19937_64 random(1);
+    for (const uint32_t architecture : architectures())
+      for (const uint32_t number : numbers())
+        for (int i = 0; i < (number < 500 ? 300 : 3); ++i) {
+          seccomp_data call = {static_cast<int>(number), architecture, 0, {}};
+          for (auto& argument : call.args) argument = values[random() % values.size()];
+          CPPUNIT_ASSERT_EQUAL(answer(call), with_secret(call));
+        }
+#ifdef __x86_64__
+    seccomp_data call = {SYS_clone3, AUDIT_ARCH_X86_64, 0, {1, 88, 0, 0, 0, 0}};
+    const auto try_it = [&](uint64_t first, uint64_t second) {
+      call.args[2] = first;
+      call.args[3] = second;
+      return with_secret(call);
+    };
+    CPPUNIT_ASSERT_EQUAL(SECCOMP_RET_ALLOW, try_it(secret.words[0], secret.words[1]));
+    CPPUNIT_ASSERT_EQUAL(refusal(ENOSYS), try_it(kSecretMarks.words[0], kSecretMarks.words[1]));
+    CPPUNIT_ASSERT_EQUAL(refusal(ENOSYS), try_it(secret.words[1], secret.words[0]));
+    for (int bit = 0; bit < 64; ++bit) {
+      const uint64_t one = uint64_t{1} << bit;
+      CPPUNIT_ASSERT_EQUAL(refusal(ENOSYS), try_it(secret.words[0] ^ one, secret.words[1]));
+      CPPUNIT_ASSERT_EQUAL(refusal(ENOSYS), try_it(secret.words[0], secret.words[1] ^ one));
+    }
 #endif
   }
 

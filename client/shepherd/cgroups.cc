@@ -266,6 +266,16 @@ pid_t Cgroups::create(uint64_t flags) {
   return elsewhere();
 }
 
+pid_t Cgroups::fork_borrowing(void (*run)(void*), void* argument, pid_t* told,
+                              const CallSecret& secret) {
+  struct clone_args how = {};
+  how.flags = CLONE_INTO_CGROUP | CLONE_PARENT | CLONE_PARENT_SETTID | CLONE_VM | CLONE_VFORK;
+  how.parent_tid = reinterpret_cast<uintptr_t>(told);
+  how.cgroup = static_cast<uint64_t>(held_[kUnified]);
+  born_there_ = true;
+  return clone_and_run(how, secret.words, run, argument);
+}
+
 const char* Cgroups::join() const {
   for (int i = 0; i < kFolders; ++i) {
     const int members = held_[kMembers + i];

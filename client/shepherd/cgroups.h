@@ -22,6 +22,7 @@
 #include "attempt/format.h"
 #include "attempt/processes.h"
 #include "client/shepherd/bounds.h"
+#include "client/shepherd/walls/call_filter.h"
 
 namespace sublet::shepherd {
 
@@ -56,6 +57,11 @@ class Cgroups {
   pid_t fork() { return create(0); }
   // The same, but the child is a sibling, as by fork_sibling() of system.h.
   pid_t fork_sibling();
+  // The same, but the child borrows this process's memory, which waits until the child executes a
+  // program or ends. The child does `run`, which must not return; before that *told is its number.
+  // -1 with errno, also if the kernel cannot create it in the folder.
+  // `secret`: of the filter of calls under which this process is.
+  pid_t fork_borrowing(void (*run)(void*), void* argument, pid_t* told, const CallSecret& secret);
   // In the child, before it drops privileges: joins the remaining folders; that with the CPU weight
   // is the last. Null, or the step that failed.
   const char* join() const;

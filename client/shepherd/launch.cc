@@ -136,11 +136,30 @@ bool set_streams(int output, int errors) {
          syscall(SYS_close_range, 3u, ~0u, kCloseOnExec) == 0;
 }
 
+// What is the same for all jobs.
+const char* become_tenant() {
+  // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
+  if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
+  // A kernel without such priorities treats all alike.
+  set_disk_priority(0, DiskPriority::kIdle);
+  return nullptr;
+}
+
+// For all jobs of a room. Forbidden cores and the keyring come before the filter, which keeps both
+// as they are. In a keyring that they share a job cannot leave anything: the filter is there.
+bool prepare_for_all(const void* room, const CallSecret& secret) {
+  return !become_tenant() && forbid_cores() && static_cast<const Room*>(room)->enter_for_all() &&
+         leave_keyring() && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         enter_domain(landlock_version()) && refuse_calls_without(secret);
+}
+
 // What the job will see: namespaces of its own, or its room.
 struct Inside {
   Walls* walls;
   Room* room;
 
+  // By prepare_for_all().
+  bool is_prepared() const { return room && room->is_prepared(); }
   const char* enter() { return room ? room->enter() : walls->admit(); }
   const char* hide_cgroups(const sublet_order& order, const Cgroups& cgroups) {
     return room ? room->hide_cgroups(order, cgroups.are_new()) : walls->hide_cgroups(order);
@@ -151,11 +170,10 @@ struct Inside {
 // Returns null, or the step that failed.
 const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Weight& weight,
                     int output, int errors, Inside& inside) {
+  const bool prepared = inside.is_prepared();
   if (setsid() < 0) return "session";
-  // When memory runs out, the kernel must kill a tenant before any of the owner's programs.
-  if (!write_kernel_file("/proc/self", "oom_score_adj", "1000")) return "oom_score_adj";
-  // A kernel without such priorities treats all alike.
-  set_disk_priority(0, DiskPriority::kIdle);
+  if (!prepared)
+    if (const char* failed = become_tenant()) return failed;
   if (!set_streams(output, errors)) return "streams";
   if (!set_limits(order)) return SUBLET_STEP_LIMITS;
   umask(0);
@@ -170,12 +188,13 @@ const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Wei
   if (!weight.demote_self()) return "cgroup weight";
   if (order.walls)
     if (const char* failed = inside.hide_cgroups(order, cgroups)) return failed;
-  if (!leave_keyring()) return "keyring";
+  if (!prepared && !leave_keyring()) return "keyring";
   if (!become(order)) return "account";
   if (chdir(order.work) != 0) return SUBLET_STEP_CHDIR;
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent";
+  if (prepared) return nullptr;
   if (!enter_domain(landlock_version())) return "domain";
   return refuse_calls() ? nullptr : "call filter";
 }
@@ -332,13 +351,24 @@ const char* Launch::fork(const sublet_order& order, Cgroups& cgroups, const Weig
     return failed;
   }
   init_ = room->init();
-  pid_ = room->fork(cgroups);
-  if (pid_ == 0) {
-    close(ends[0]);
-    be_the_child(order, cgroups, weight, {nullptr, room}, output, errors, ends[1]);
+  attempt_ = {&order, &cgroups, &weight, output, errors, ends[1]};
+  const char* failed = room->show();
+  if (!failed) {
+    pid_ = room->fork(order, cgroups, {prepare_for_all, be_in_room, this});
+    failed = pid_ > 0 ? nullptr : "fork";
   }
+  const int error = errno;
   close(ends[1]);
-  return pid_ > 0 ? nullptr : "fork";
+  errno = error;
+  return failed;
+}
+
+void Launch::be_in_room(void* launch) {
+  const auto& self = *static_cast<const Launch*>(launch);
+  close(self.socket_);  // the shepherd's end
+  const Attempt& attempt = self.attempt_;
+  be_the_child(*attempt.order, *attempt.cgroups, *attempt.weight, {nullptr, self.room_},
+               attempt.output, attempt.errors, attempt.socket);
 }
 
 void Launch::dismiss_init(bool program_ended) {

@@ -64,15 +64,25 @@ class Launch {
  private:
   Started start(const sublet_order& order, Cgroups& cgroups, const Weight& weight, int output,
                 int errors, int socket, int told);
+  [[noreturn]] static void be_in_room(void* launch);
   const char* fork_apart(const sublet_order& order, Cgroups& cgroups, const Weight& weight,
                          int output, int errors, int socket);
   void signal_init(int signal) const {
     if (init_ > 0) kill(init_, signal);
   }
 
+  // For the child of a room's fork server: lies in memory that it shares.
+  struct Attempt {
+    const sublet_order* order;
+    const Cgroups* cgroups;
+    const Weight* weight;
+    int output, errors, socket;
+  };
+
   pid_t pid_ = 0;
   pid_t init_ = 0;
   Room* room_ = nullptr;
+  Attempt attempt_;
   int socket_ = -1;
   char place_[256] = {};
 };

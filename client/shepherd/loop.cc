@@ -297,6 +297,7 @@ void Shepherd::reap() {
       let_go(pid, WSTOPSIG(status));
       continue;
     }
+    if (slot_.room().lose_server(pid)) continue;
     const bool of_room = pid == launch_.init() && launch_.is_in_room();
     // What that one has waited for is of all attempts until now.
     if (!of_room) add(&usage_, used);

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   // Otherwise the first files opened would take the numbers of closed standard streams.
   while (fcntl(0, F_GETFD) < 0 || fcntl(1, F_GETFD) < 0 || fcntl(2, F_GETFD) < 0)
     if (open("/dev/null", O_RDWR) < 0) return sublet::shepherd::Shepherd::kUsage;
-  sublet::shepherd::Slot slot;
-  return slot.run(argv[2]);
+  auto* const slot = sublet::shepherd::Slot::make();
+  if (!slot) perror("sublet-shepherd");
+  return slot ? slot->run(argv[2]) : sublet::shepherd::Shepherd::kUsage;
 }

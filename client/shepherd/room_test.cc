@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "client/shepherd/test_rig.h"
 
@@ -61,19 +60,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   static constexpr char kWhere[] = "for n in mnt ipc pid; do readlink /proc/self/ns/$n; done";
   static std::string where(Rig& rig, SlotShepherd& slot) { return tell(rig, slot, kWhere); }
 
-  // Of the first process, a child of the shepherd.
-  static pid_t first_of(const SlotShepherd& slot) {
-    const std::string task = std::to_string(slot.id().pid);
-    std::istringstream children(
-        system_files().read_file("/proc/" + task + "/task/" + task + "/children", 4096));
-    pid_t pid = 0;
-    for (pid_t one; children >> one;) {
-      const std::string name =
-          system_files().read_file("/proc/" + std::to_string(one) + "/comm", 64);
-      if (name == "sublet-init\n") pid = one;
-    }
-    return pid;
-  }
+  static pid_t first_of(const SlotShepherd& slot) { return child_named(slot, "sublet-init"); }
 
   void is_kept_for_the_next_attempt() {
     if (skip("namespaces that are kept")) return;

@@ -24,14 +24,27 @@
 namespace sublet::shepherd {
 namespace {
 
-// Static, because zero pages take no memory until they are used.
-alignas(Shepherd) unsigned char space[sizeof(Shepherd)];
+// The first is for the slot, the second for one attempt after the other. Pages take no memory until
+// they are used.
+struct Shared {
+  alignas(Slot) unsigned char slot[sizeof(Slot)];
+  alignas(Shepherd) unsigned char attempt[sizeof(Shepherd)];
+};
+Shared* shared;
 
 bool close_from(int first) {
   return syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0) == 0;
 }
 
 }  // namespace
+
+Slot* Slot::make() {
+  void* const memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  shared = static_cast<Shared*>(memory);
+  return new (shared->slot) Slot;
+}
 
 const char* Slot::prepare() {
   if (fcntl(kLink, F_SETFD, FD_CLOEXEC) != 0) return "no link to a client";
@@ -118,7 +131,7 @@ int Slot::run_attempt(const char* folder, const sublet_frame& order, int connect
     perror(folder);
     return Shepherd::kBadOrder;
   }
-  auto* const shepherd = new (space) Shepherd(*this);
+  auto* const shepherd = new (shared->attempt) Shepherd(*this);
   const int status = shepherd->run(order, connection);
   shepherd->~Shepherd();
   return status;

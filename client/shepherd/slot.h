@@ -15,7 +15,8 @@ namespace sublet::shepherd {
 
 class Slot {
  public:
-  Slot() { kept_[0] = kept_control_[0] = 0; }
+  // In memory that this process shares with its children. Null with errno.
+  static Slot* make();
   // Runs the attempts that the client names, until it hangs up, somebody ends this process, or an
   // attempt could not be run or recorded: then another process is to run the next one. Descriptor
   // 3 is the link to the client. Returns the exit status, that of the last attempt.
@@ -47,6 +48,8 @@ class Slot {
   void stop() { stopped_ = true; }
 
  private:
+  Slot() { kept_[0] = kept_control_[0] = 0; }
+
   // Descriptors. What an attempt opens gets higher numbers, and is closed after it.
   enum {
     kLink = 3,

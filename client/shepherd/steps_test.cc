@@ -1,4 +1,5 @@
-// A shepherd, or the process that is to become its job, is killed at any of its system calls.
+// A shepherd, its fork server, or the process that is to become its job, is killed at any of its
+// system calls.
 #include <cppunit/extensions/HelperMacros.h>
 #include <signal.h>
 #include <sys/ptrace.h>
@@ -19,6 +20,10 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_killed_shepherd_costs_one_job);
   CPPUNIT_TEST(a_killed_child_leaves_nothing_half_done);
   CPPUNIT_TEST(a_room_is_finished_or_made_anew);
+  CPPUNIT_TEST(a_killed_shepherd_with_a_fork_server_costs_one_job);
+  CPPUNIT_TEST(a_fork_server_is_finished_or_made_anew);
+  CPPUNIT_TEST(a_killed_fork_server_is_made_anew);
+  CPPUNIT_TEST(a_child_that_is_killed_in_its_memory_leaves_it_as_it_was);
   CPPUNIT_TEST_SUITE_END();
 
   static constexpr int kStride = 13;  // begins and ends of calls
@@ -29,22 +34,29 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
            !rig.cgroups().can_kill();
   }
 
-  // Says what it sees of control groups, and what it finds.
+  // Says what it sees of control groups, and what it finds; leaves something for the next one.
   static AttemptOrder order(Rig& rig, const std::string& user = "tester") {
+    return order_of(rig, user,
+                    "ls -A /sys/fs/cgroup | wc -l; "
+                    "grep ' /sys/fs/cgroup ' /proc/self/mountinfo | cut -d' ' -f4-6; "
+                    "grep -c /attempts/ /proc/self/mountinfo; ls -A /tmp; echo left >/tmp/left");
+  }
+  // One process, which leaves nothing, so that a fork server starts the next one.
+  static AttemptOrder tidy_order(Rig& rig) { return order_of(rig, "tester", "echo tidy"); }
+  static AttemptOrder order_of(Rig& rig, const std::string& user, const std::string& script) {
     AttemptOrder order = rig.order({});
     order.user = user;
     order.uid = order.gid = 100'000 + getpid() * 64ll;
     order.program = "/bin/sh";
-    order.arguments = {"sh", "-c",
-                       "ls -A /sys/fs/cgroup | wc -l; "
-                       "grep ' /sys/fs/cgroup ' /proc/self/mountinfo | cut -d' ' -f4-6; "
-                       "grep -c /attempts/ /proc/self/mountinfo; ls -A /tmp; echo left >/tmp/left"};
+    order.arguments = {"sh", "-c", script};
     order.environment = {"PATH=/usr/bin:/bin"};
     rig.use_cgroups(&order);
     return order;
   }
   static std::string tell(Rig& rig, SlotShepherd& slot, const std::string& user = "tester") {
-    const AttemptOrder one = order(rig, user);
+    return tell(rig, slot, order(rig, user));
+  }
+  static std::string tell(Rig& rig, SlotShepherd& slot, const AttemptOrder& one) {
     const AttemptExit end = rig.run_in(slot, one);
     CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.code);
@@ -57,7 +69,8 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
     // False: it is not permitted.
     bool take(pid_t pid, bool with_children) {
       pid_ = pid;
-      const long options = PTRACE_O_TRACESYSGOOD | (with_children ? PTRACE_O_TRACEFORK : 0);
+      const long options =
+          PTRACE_O_TRACESYSGOOD | (with_children ? PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK : 0);
       return ptrace(PTRACE_SEIZE, pid, nullptr, options) == 0 && stop();
     }
     // Goes on with its child of that number, and lets it and the others go. False if it is `over`
@@ -67,7 +80,7 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
       for (int count = 1;;) {
         go_on(PTRACE_CONT);
         if (!wait_for_stop(over)) return false;
-        if (status_ >> 16 != PTRACE_EVENT_FORK) continue;
+        if (status_ >> 16 != PTRACE_EVENT_FORK && status_ >> 16 != PTRACE_EVENT_VFORK) continue;
         unsigned long born = 0;
         ptrace(PTRACE_GETEVENTMSG, parent, nullptr, &born);
         const int status = status_;
@@ -126,12 +139,16 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
     bool ended_ = false;
   };
 
-  // Runs an attempt during which the shepherd, 0, or its child of that number is killed. False if
+  // Runs an attempt during which this process, 0, or its child of that number is killed. False if
   // it was over before.
   static bool kill_in(Rig& rig, SlotShepherd& slot, const AttemptOrder& one, int child, int step) {
+    return kill_in(rig, slot, slot.id().pid, one, child, step);
+  }
+  static bool kill_in(Rig& rig, SlotShepherd& slot, pid_t process, const AttemptOrder& one,
+                      int child, int step) {
     const std::string folder = rig.prepare(one);
     Tracer tracer;
-    if (!tracer.take(slot.id().pid, child > 0)) {
+    if (!tracer.take(process, child > 0)) {
       std::cerr << "skipped: no ptrace here\n";
       return false;
     }
@@ -194,6 +211,77 @@ class ShepherdStepsTest : public CppUnit::TestFixture {
       killed = kill_in(rig, slot, order(rig, user), kProcess, step);
       CPPUNIT_ASSERT_EQUAL(expected, tell(rig, slot, user));
     }
+  }
+
+  // After attempts that left nothing.
+  static pid_t make_server(Rig& rig, SlotShepherd& slot) {
+    for (int i = 0; i < 3 && child_named(slot, "sublet-forks") == 0; ++i)
+      CPPUNIT_ASSERT_EQUAL(std::string("tidy\n"), tell(rig, slot, tidy_order(rig)));
+    const pid_t server = child_named(slot, "sublet-forks");
+    CPPUNIT_ASSERT(server > 0);
+    return server;
+  }
+
+  void a_killed_shepherd_with_a_fork_server_costs_one_job() {
+    if (skip()) return;
+    Rig rig;
+    auto slot = std::make_unique<SlotShepherd>(rig.start_slot());
+    const std::string expected = tell(rig, *slot);
+    for (int step = 1;; step += kStride) {
+      make_server(rig, *slot);
+      if (!kill_in(rig, *slot, tidy_order(rig), 0, step)) break;
+      slot = std::make_unique<SlotShepherd>(rig.start_slot());
+      CPPUNIT_ASSERT_EQUAL(expected, tell(rig, *slot));
+    }
+    wait_until([&] { return rig.cgroups().remove_left_over() > 0; });
+  }
+
+  // The first child makes the view of control groups, the second is the server.
+  void a_fork_server_is_finished_or_made_anew() {
+    if (skip()) return;
+    for (const int child : {1, 2}) {
+      bool killed = true;
+      for (int step = 1; killed; step += 5) {
+        Rig rig;
+        SlotShepherd slot = rig.start_slot();
+        tell(rig, slot, tidy_order(rig));
+        killed = kill_in(rig, slot, tidy_order(rig), child, step);
+        make_server(rig, slot);
+        const std::string expected = tell(rig, slot);
+        CPPUNIT_ASSERT_EQUAL(expected, tell(rig, slot));
+      }
+    }
+  }
+
+  void a_killed_fork_server_is_made_anew() {
+    if (skip()) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string expected = tell(rig, slot);
+    bool killed = true;
+    for (int step = 1; killed; ++step) {
+      const pid_t server = make_server(rig, slot);
+      killed = kill_in(rig, slot, server, tidy_order(rig), 0, step);
+      CPPUNIT_ASSERT_EQUAL(expected, tell(rig, slot));
+    }
+  }
+
+  // The server waits until it is gone, and serves the next one.
+  void a_child_that_is_killed_in_its_memory_leaves_it_as_it_was() {
+    if (skip()) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string expected = tell(rig, slot);
+    constexpr int kFine = 3;
+    bool killed = true;
+    int step = 1;
+    for (; killed; step += kFine) {
+      const pid_t server = make_server(rig, slot);
+      killed = kill_in(rig, slot, server, tidy_order(rig), 1, step);
+      CPPUNIT_ASSERT_EQUAL(std::string("tidy\n"), tell(rig, slot, tidy_order(rig)));
+      CPPUNIT_ASSERT_EQUAL(expected, tell(rig, slot));
+    }
+    std::cerr << step << " steps\n";
   }
 };
 

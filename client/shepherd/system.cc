@@ -95,6 +95,52 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
   return false;
 }
 
+[[maybe_unused]] static long clone_copy(clone_args* how, const uint64_t (&unused)[2]) {
+  how->flags &= ~static_cast<uint64_t>(CLONE_VM | CLONE_VFORK);
+  const long result = syscall(SYS_clone3, how, sizeof *how, unused[0], unused[1]);
+  return result < 0 ? -errno : result;
+}
+
+// The call as an instruction: a function that makes it would return in the child, and the parent
+// then find its return address overwritten. For the same reason nothing may be optimised here so
+// that `run` takes this function's place on the stack. The address sanitizer would take what the
+// child leaves on the stack for the parent's.
+[[gnu::noinline]] static long clone_here(clone_args* how, const uint64_t (&unused)[2],
+                                         void (*run)(void*), void* argument) {
+#if defined(__SANITIZE_ADDRESS__)
+  long result = clone_copy(how, unused);
+#elif defined(__x86_64__)
+  long result = SYS_clone3;
+  register uint64_t fourth asm("r10") = unused[1];
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(how), "S"(sizeof *how), "d"(unused[0]), "r"(fourth)
+               : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+  register long number asm("x8") = SYS_clone3;
+  register long result asm("x0") = reinterpret_cast<long>(how);
+  register long size asm("x1") = sizeof *how;
+  register uint64_t third asm("x2") = unused[0];
+  register uint64_t fourth asm("x3") = unused[1];
+  asm volatile("svc 0" : "+r"(result) : "r"(number), "r"(size), "r"(third), "r"(fourth) : "memory");
+#else
+  long result = clone_copy(how, unused);
+#endif
+  if (result == 0) {
+    run(argument);
+    __builtin_trap();
+  }
+  return result;
+}
+
+pid_t clone_and_run(clone_args& how, const uint64_t (&unused)[2], void (*run)(void*),
+                    void* argument) {
+  const long result = clone_here(&how, unused, run, argument);
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
 bool place(int descriptor, int number) {
   if (descriptor < 0 || descriptor == number) return descriptor >= 0;
   const bool placed = dup3(descriptor, number, O_CLOEXEC) == number;

@@ -2,6 +2,7 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_SYSTEM_H_
 #define SUBLET_CLIENT_SHEPHERD_SYSTEM_H_
 
+#include <linux/sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,6 +34,13 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 // Like fork(), but the new process is a child of this one's parent, and fork handlers are not
 // called.
 pid_t fork_sibling();
+
+// clone3(); the child does `run`, which must not return. It may borrow this process's memory and
+// stack (CLONE_VM with CLONE_VFORK), where the processor is one of those for which this is made;
+// elsewhere, and with the address sanitizer, it gets a copy. `unused`: two more arguments, for a
+// filter of calls. The number of the child, or -1 with errno.
+pid_t clone_and_run(clone_args& how, const uint64_t (&unused)[2], void (*run)(void*),
+                    void* argument);
 
 // Gives a new descriptor this number. False with errno, also if it is -1.
 bool place(int descriptor, int number);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "attempt/walls_trial.h"
 #include "base/clock.h"
@@ -43,6 +44,18 @@ bool wait_until(const std::function<bool()>& condition) {
     usleep(2000);
   }
   return true;
+}
+
+pid_t child_named(const SlotShepherd& slot, const std::string& name) {
+  const std::string task = std::to_string(slot.id().pid);
+  std::istringstream children(
+      system_files().read_file("/proc/" + task + "/task/" + task + "/children", 4096));
+  pid_t pid = 0;
+  for (pid_t one; children >> one;) {
+    const std::string comm = "/proc/" + std::to_string(one) + "/comm";
+    if (system_files().exists(comm) && system_files().read_file(comm, 64) == name + "\n") pid = one;
+  }
+  return pid;
 }
 
 bool skip_unless_root(const char* what) {

@@ -26,6 +26,9 @@ bool skip_unless_root(const char* what);
 // Unless jobs get mount namespaces of their own here.
 bool skip_without_walls(const char* what);
 
+// The newest child of a slot's shepherd with that name; 0: there is none.
+pid_t child_named(const SlotShepherd& slot, const std::string& name);
+
 class FakeMonitor {
  public:
   explicit FakeMonitor(const std::string& path);

@@ -23,6 +23,7 @@
 
 #include <initializer_list>
 
+#include "attempt/call_filters.h"
 #include "attempt/namespaces.h"
 #include "client/shepherd/system.h"
 #include "client/shepherd/walls/init.h"
@@ -70,7 +71,8 @@ bool has_ipc_objects() {
 bool Room::reserve() const {
   for (int i = 0; i < kDescriptors; ++i)
     if (!shepherd::reserve(first_ + i)) return false;
-  return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses);
+  return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses) &&
+         place(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), first_ + kOwnMounts);
 }
 
 void Room::look() {
@@ -100,12 +102,12 @@ void Room::note_terms(const sublet_order& order) {
 // whose parents have ended is known only when the first process ends.
 bool Room::prepare(const sublet_order& order, const char* kept) {
   constexpr int kMostFailures = 3;
-  used_ = clean_ = false;
+  used_ = clean_ = served_ = false;
   question_ = Question::kNone;
   const bool wanted = failures_ < kMostFailures && geteuid() == 0 && order.walls &&
                       !order.no_network && *order.user && *order.cgroup_unified;
   if (wanted && fits(order)) {
-    used_ = rename(kept, SUBLET_PRIVATE_FOLDER) == 0;
+    used_ = was_used_ = rename(kept, SUBLET_PRIVATE_FOLDER) == 0;
     if (used_) return true;
   }
   // The end of an attempt in namespaces of its own is seen by that no child is left.
@@ -118,13 +120,8 @@ bool Room::prepare(const sublet_order& order, const char* kept) {
 }
 
 bool Room::make(const sublet_order& order) {
-  if (!notes_) {
-    void* const shared =
-        mmap(nullptr, sizeof(Notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) return false;
-    notes_ = static_cast<Notes*>(shared);
-  }
-  memset(notes_, 0, sizeof *notes_);
+  memset(&notes_, 0, sizeof notes_);
+  was_used_ = false;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
   init_ = start(order, ends[0], ends[1]);
@@ -137,14 +134,13 @@ bool Room::make(const sublet_order& order) {
   return true;
 }
 
-void Room::be_starter(const sublet_order& order, int report, int told) const {
+void Room::be_starter(const sublet_order& order, int report, int told) {
   Walls walls;
   pid_t init = -1;
   if (enter_new_namespaces(false)) {
     umask(0);
-    const bool prepared =
-        !walls.prepare(order) && walls.settle(&notes_->fresh, &notes_->covers_own);
-    notes_->covers_cgroups = walls.covers_cgroups();
+    const bool prepared = !walls.prepare(order) && walls.settle(&notes_.fresh, &notes_.covers_own);
+    notes_.covers_cgroups = walls.covers_cgroups();
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (prepared) init = fork_sibling();
     if (init == 0) be_first(report, walls);
@@ -153,7 +149,7 @@ void Room::be_starter(const sublet_order& order, int report, int told) const {
 }
 
 // Only the children of whoever makes a namespace of processes are in it; see Launch. 0: it failed.
-pid_t Room::start(const sublet_order& order, int ours, int report) const {
+pid_t Room::start(const sublet_order& order, int ours, int report) {
   int told[2];
   if (pipe2(told, O_CLOEXEC) != 0) return 0;
   const pid_t starter = ::fork();
@@ -184,7 +180,8 @@ bool Room::open_namespaces() const {
 }
 
 // Making it takes fewer privileges, and a container may forbid some of the calls.
-bool Room::can_be_entered() const {
+bool Room::can_be_entered() {
+  if (show()) return false;
   const pid_t visitor = ::fork();
   if (visitor == 0) _exit(!enter() && tidy() ? 0 : 1);
   int status = -1;
@@ -193,10 +190,89 @@ bool Room::can_be_entered() const {
   return visitor > 0 && status == 0;
 }
 
-pid_t Room::fork(Cgroups& cgroups) const {
+// In its mounts. False with errno.
+bool Room::mount_folder(int tree) {
+  constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  notes_.shown = true;
+  const mode_t mask = umask(0);
+  const int point = make_mount_point(notes_.folder);
+  umask(mask);
+  const bool mounted = point >= 0 && move_mount(tree, "", point, "", kBoth) == 0;
+  const int error = errno;
+  if (point >= 0) close(point);
+  errno = error;
+  return mounted;
+}
+
+const char* Room::show() {
+  if (!getcwd(notes_.folder, PATH_MAX)) return "walls";
+  if (!notes_.covers_own) return nullptr;
+  const int tree = open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return "walls";
+  const bool entered = setns(first_ + kMounts, CLONE_NEWNS) == 0;
+  const char* failed = entered ? nullptr : "namespaces";
+  if (entered && !mount_folder(tree)) failed = "walls";
+  const int error = errno;
+  close(tree);
+  // This process is to be outside, in the attempt's folder.
+  if (entered && (setns(first_ + kOwnMounts, CLONE_NEWNS) != 0 || chdir(notes_.folder) != 0))
+    _exit(1);
+  errno = error;
+  return failed;
+}
+
+// What the server has prepared must be as the child itself would do it.
+bool Room::can_be_served(const sublet_order& order, const Cgroups& cgroups) const {
+  constexpr int kMostFailures = 3;
+  return was_used_ && !cgroups.are_new() && are_cgroups_hidden(order, false) &&
+         server_failures_ < kMostFailures && kernel_filters_calls();
+}
+
+// A namespace of control groups shows those of the process that makes it, which must not be the
+// server's: it outlives the job.
+bool Room::open_view(Cgroups& cgroups) const {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  const pid_t maker = cgroups.fork();
+  if (maker == 0) {
+    close(ends[0]);
+    const bool made = !cgroups.join() && unshare(CLONE_NEWCGROUP) == 0 && say(ends[1], kReady);
+    char none;
+    _exit(made && recv(ends[1], &none, 1, 0) == 0 ? 0 : 1);
+  }
+  close(ends[1]);
+  char answer;
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/ns/cgroup", static_cast<int>(maker));
+  const bool opened = maker > 0 && recv(ends[0], &answer, 1, 0) == 1 &&
+                      place(open(path, O_RDONLY | O_CLOEXEC), first_ + kView);
+  close(ends[0]);
+  while (maker > 0 && waitpid(maker, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return opened;
+}
+
+pid_t Room::fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning) {
+  served_ = can_be_served(order, cgroups);
+  if (!served_) server_.end();
+  if (served_ && !server_.runs()) {
+    served_ = open_view(cgroups) && server_.start(beginning.prepare, this);
+    shepherd::reserve(first_ + kView);
+    if (!served_) ++server_failures_;
+  }
+  if (served_) {
+    const pid_t child = server_.fork(cgroups, beginning.run, beginning.argument);
+    server_failures_ = child > 0 ? 0 : server_failures_ + 1;
+    if (child > 0) return child;
+    served_ = false;
+  }
+  return fork_directly(cgroups, beginning);
+}
+
+pid_t Room::fork_directly(Cgroups& cgroups, const Beginning& beginning) const {
   if (setns(first_ + kProcesses, CLONE_NEWPID) != 0) return -1;
   const pid_t child = cgroups.fork();
-  if (child == 0) return 0;
+  if (child == 0) beginning.run(beginning.argument);
   const int error = errno;
   // Helpers of this process are to be outside.
   if (setns(first_ + kOwnProcesses, CLONE_NEWPID) != 0) _exit(1);
@@ -204,52 +280,53 @@ pid_t Room::fork(Cgroups& cgroups) const {
   return child;
 }
 
+bool Room::enter_for_all() const {
+  return setns(first_ + kView, CLONE_NEWCGROUP) == 0 && setns(first_ + kMounts, CLONE_NEWNS) == 0 &&
+         setns(first_ + kMessages, CLONE_NEWIPC) == 0 &&
+         setns(first_ + kProcesses, CLONE_NEWPID) == 0;
+}
+
 const char* Room::enter() const {
-  char* const here = notes_->folder;
-  if (!getcwd(here, PATH_MAX)) return "walls";
-  const int tree =
-      notes_->covers_own ? open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC) : -1;
-  if (notes_->covers_own && tree < 0) return "walls";
-  if (setns(first_ + kMounts, CLONE_NEWNS) != 0 || setns(first_ + kMessages, CLONE_NEWIPC) != 0)
-    return "namespaces";
-  if (tree >= 0) {
-    notes_->shown = true;
-    constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-    const int point = make_mount_point(here);
-    if (point < 0 || move_mount(tree, "", point, "", kBoth) != 0) return "walls";
-  }
-  return chdir(here) == 0 ? nullptr : "walls";
+  const bool entered = served_ || (setns(first_ + kMounts, CLONE_NEWNS) == 0 &&
+                                   setns(first_ + kMessages, CLONE_NEWIPC) == 0);
+  if (!entered) return "namespaces";
+  return chdir(notes_.folder) == 0 ? nullptr : "walls";
 }
 
 // Where its own is shown, a cover is of the group for which it was made.
-const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) const {
+bool Room::are_cgroups_hidden(const sublet_order& order, bool new_ones) const {
+  const bool made = notes_.cover == Cover::kMade;
+  return !notes_.covers_cgroups || (made && !(shows_cgroups(order) && new_ones));
+}
+
+const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) {
+  if (served_) return nullptr;
   if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
-  const bool shows = shows_cgroups(order);
-  const bool made = notes_->cover == Cover::kMade;
-  if (!notes_->covers_cgroups || (made && !(shows && new_ones))) return nullptr;
-  notes_->cover = Cover::kHalf;
-  if ((made && !uncover_cgroups()) || !cover_cgroups(shows)) return "walls";
-  notes_->cover = Cover::kMade;
+  if (are_cgroups_hidden(order, new_ones)) return nullptr;
+  const bool made = notes_.cover == Cover::kMade;
+  notes_.cover = Cover::kHalf;
+  if ((made && !uncover_cgroups()) || !cover_cgroups(shows_cgroups(order))) return "walls";
+  notes_.cover = Cover::kMade;
   return nullptr;
 }
 
 // In the first process: removes what was mounted for the attempt. False: something of it is left.
-bool Room::tidy() const {
+bool Room::tidy() {
   const bool removed =
-      !notes_->shown || (umount2(notes_->folder, MNT_DETACH) == 0 && rmdir(notes_->folder) == 0);
-  notes_->shown = false;
-  return removed && notes_->cover != Cover::kHalf;
+      !notes_.shown || (umount2(notes_.folder, MNT_DETACH) == 0 && rmdir(notes_.folder) == 0);
+  notes_.shown = false;
+  return removed && notes_.cover != Cover::kHalf;
 }
 
 bool Room::is_clean(int queues) const {
-  const FreshPlaces& fresh = notes_->fresh;
+  const FreshPlaces& fresh = notes_.fresh;
   for (int i = 0; i < fresh.count; ++i)
     if (count_names(AT_FDCWD, fresh.path[i]) != fresh.names[i]) return false;
   if (queues != kNone && (queues == kUnknown || count_names(queues, ".") != 0)) return false;
   return !has_ipc_objects();
 }
 
-void Room::be_first(int report, Walls& walls) const {
+void Room::be_first(int report, Walls& walls) {
   const bool covered = walls.cover_proc();
   become_first(report, &walls, sizeof walls);
   const int queues = open_queues();
@@ -276,6 +353,7 @@ bool Room::is_empty() {
 
 // What lies in its memory is freed when nobody holds the namespaces any more.
 void Room::forget() {
+  server_.end();
   init_ = 0;
   for (const int held : {kReport, kProcesses, kMounts, kMessages}) shepherd::reserve(first_ + held);
 }
@@ -292,6 +370,7 @@ void Room::leave(const char* kept) {
 }
 
 void Room::end_first() {
+  server_.end();
   if (init_ <= 0) return;
   kill(init_, SIGKILL);
   // It waits for all processes of its namespace, of which some may be children of this one.

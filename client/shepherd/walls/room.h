@@ -2,7 +2,9 @@
 // making and removing them costs more than a short job. The next attempt gets them only if it is of
 // the same user and account and on the same terms, and if nothing was left in them: no process, no
 // file in the places that begin empty, no pseudo-terminal, no System V object, no message queue.
-// Otherwise they are made anew. With root only, who can enter them from outside. One thread.
+// Otherwise they are made anew. With root only, who can enter them from outside. From the second
+// attempt on a fork server starts the jobs, if that is as good. To lie in memory that is shared
+// with this process's children. One thread.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_ROOM_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_ROOM_H_
 
@@ -13,15 +15,23 @@
 
 #include "attempt/format.h"
 #include "client/shepherd/cgroups.h"
+#include "client/shepherd/walls/fork_server.h"
 #include "client/shepherd/walls/places.h"
 
 namespace sublet::shepherd {
+
+// How a job of a room begins. See ForkServer for the first two.
+struct Beginning {
+  ForkServer::Prepare prepare;  // its argument is the room
+  ForkServer::Run run;
+  void* argument;
+};
 
 class Room {
  public:
   // Uses the descriptors from this number on.
   explicit Room(int first_descriptor) : first_(first_descriptor) {}
-  static constexpr int kDescriptors = 5;
+  static constexpr int kDescriptors = 7;
   // Takes their numbers. False with errno.
   bool reserve() const;
 
@@ -29,14 +39,21 @@ class Room {
   // new one. False: the attempt needs namespaces of its own. `kept`: where the folder of its
   // temporary files is while it is empty.
   bool prepare(const sublet_order& order, const char* kept);
-  // Like Cgroups::fork(), but the child is to call enter() before it becomes the job.
-  pid_t fork(Cgroups& cgroups) const;
-  // In the child: the namespaces, and the attempt's folder in them. Null, or the step that failed,
-  // with errno.
+  // Shows the attempt's folder in the namespaces. Null, or the step that failed, with errno.
+  const char* show();
+  // Creates the job's process in these control groups, which does run() and is to call enter() and
+  // hide_cgroups(). -1 with errno.
+  pid_t fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning);
+  // In the fork server that prepares itself: the namespaces. False with errno.
+  bool enter_for_all() const;
+  // In the job's process: whether prepare() has been done.
+  bool is_prepared() const { return served_; }
+  // The namespaces, in which it is already if it is prepared, and the attempt's folder. Null, or
+  // the step that failed, with errno.
   const char* enter() const;
-  // In the child, when it has joined its control groups, which are `new_ones` or those of the
-  // attempt before: hides the others, unless they are hidden already. The same.
-  const char* hide_cgroups(const sublet_order& order, bool new_ones) const;
+  // When it has joined its control groups, which are `new_ones` or those of the attempt before:
+  // hides the others, unless they are hidden already. The same.
+  const char* hide_cgroups(const sublet_order& order, bool new_ones);
 
   // 0: there is none, or it is not used by the attempt.
   pid_t init() const { return used_ ? init_ : 0; }
@@ -51,6 +68,8 @@ class Room {
   void spoil() { clean_ = false; }
   // It has ended, and was waited for.
   void lose();
+  // The same of a child that may be the fork server. False: it is another.
+  bool lose_server(pid_t ended) { return server_.forget(ended); }
   // Between attempts: notices if it has.
   void look();
 
@@ -75,26 +94,35 @@ class Room {
   };
   enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
-  enum { kReport, kOwnProcesses, kProcesses, kMounts, kMessages };
+  enum { kReport, kOwnProcesses, kOwnMounts, kProcesses, kMounts, kMessages, kView };
 
   bool fits(const sublet_order& order);
   bool make(const sublet_order& order);
   bool open_namespaces() const;
-  bool can_be_entered() const;
+  bool can_be_entered();
+  bool mount_folder(int tree);
+  bool can_be_served(const sublet_order& order, const Cgroups& cgroups) const;
+  bool are_cgroups_hidden(const sublet_order& order, bool new_ones) const;
+  bool open_view(Cgroups& cgroups) const;
+  pid_t fork_directly(Cgroups& cgroups, const Beginning& beginning) const;
   bool is_silent() const;
   void forget();
   void note_terms(const sublet_order& order);
-  pid_t start(const sublet_order& order, int ours, int report) const;
-  [[noreturn]] void be_starter(const sublet_order& order, int report, int told) const;
-  [[noreturn]] void be_first(int report, Walls& walls) const;
-  bool tidy() const;
+  pid_t start(const sublet_order& order, int ours, int report);
+  [[noreturn]] void be_starter(const sublet_order& order, int report, int told);
+  [[noreturn]] void be_first(int report, Walls& walls);
+  bool tidy();
   bool is_clean(int queues) const;
   void end_first();
 
   const int first_;
-  Notes* notes_ = nullptr;
-  int failures_ = 0;   // to make one, in a row
-  bool used_ = false;  // by the present attempt
+  Notes notes_;
+  ForkServer server_;
+  bool served_ = false;      // the present attempt
+  bool was_used_ = false;    // by another attempt before
+  int server_failures_ = 0;  // in a row
+  int failures_ = 0;         // to make a room, in a row
+  bool used_ = false;        // by the present attempt
   Question question_ = Question::kNone;
   bool clean_ = false;
   pid_t init_ = 0;

@@ -1,0 +1,204 @@
+// The process that starts the jobs of a room after the first one.
+#include <cppunit/extensions/HelperMacros.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "client/shepherd/test_rig.h"
+
+namespace sublet::shepherd {
+namespace {
+
+class ForkServerTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(ForkServerTest);
+  CPPUNIT_TEST(it_starts_all_but_the_first);
+  CPPUNIT_TEST(a_job_is_as_any_other);
+  CPPUNIT_TEST(a_job_may_ask_for_no_more_than_another);
+  CPPUNIT_TEST(it_goes_with_the_room);
+  CPPUNIT_TEST(it_ends_with_the_shepherd);
+  CPPUNIT_TEST(it_may_be_killed_or_stopped);
+  CPPUNIT_TEST(it_may_end_beside_a_job);
+  CPPUNIT_TEST(its_time_is_not_the_jobs);
+  CPPUNIT_TEST_SUITE_END();
+
+  static bool skip(const char* what) {
+    if (skip_without_walls(what) || skip_unless_root(what)) return true;
+    Rig rig;
+    return !rig.cgroups().can_kill();
+  }
+
+  static AttemptOrder with_account(Rig& rig, AttemptOrder order) {
+    order.uid = order.gid = 100'000 + getpid() * 64ll;
+    rig.use_cgroups(&order);
+    return order;
+  }
+  static AttemptOrder order(Rig& rig, const std::string& script) {
+    AttemptOrder order = rig.order({});
+    order.program = "/bin/sh";
+    order.arguments = {"sh", "-c", script};
+    order.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+    return with_account(rig, order);
+  }
+  static std::string tell(Rig& rig, SlotShepherd& slot, const AttemptOrder& order) {
+    const AttemptExit end = rig.run_in(slot, order);
+    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+    return rig.read(rig.folder(order) + "/stdout");
+  }
+  static std::string tell(Rig& rig, SlotShepherd& slot, const std::string& script = "echo here") {
+    return tell(rig, slot, order(rig, script));
+  }
+  static pid_t server_of(const SlotShepherd& slot) { return child_named(slot, "sublet-forks"); }
+  // After two attempts.
+  static pid_t begin(Rig& rig, SlotShepherd& slot) {
+    for (int i = 0; i < 2; ++i) tell(rig, slot);
+    const pid_t server = server_of(slot);
+    CPPUNIT_ASSERT(server > 0);
+    return server;
+  }
+
+  void it_starts_all_but_the_first() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    tell(rig, slot);
+    CPPUNIT_ASSERT_EQUAL(0, server_of(slot));
+    tell(rig, slot);
+    const pid_t server = server_of(slot);
+    CPPUNIT_ASSERT(server > 0);
+    for (int i = 0; i < 3; ++i) CPPUNIT_ASSERT_EQUAL(std::string("here\n"), tell(rig, slot));
+    CPPUNIT_ASSERT_EQUAL(server, server_of(slot));
+  }
+
+  // The first is started without it.
+  void a_job_is_as_any_other() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const std::string look =
+        "grep -v -e ^Vm -e ^Rss -e ctxt -e ^Pid -e ^NSpid -e ^Tgid -e ^Ngid -e ^NSpgid -e ^NStgid "
+        "-e ^NSsid -e ^Threads -e ^Hugetlb -e ^PPid -e SigQ /proc/self/status; "
+        "cat /proc/self/oom_score_adj /proc/self/cgroup /proc/self/mountinfo /proc/self/limits; "
+        "ls /proc/self/fd; ionice; nice; ulimit -a; ulimit -H -a; umask; env; pwd; groups; "
+        "cut -d' ' -f40,41 /proc/self/stat; test $(ps -o sid= $$) = $$ && echo its session; "
+        "for n in mnt ipc pid net uts user; do readlink /proc/self/ns/$n; done; "
+        "ps -eo comm=,ppid= | grep -v -e ps -e grep; cut -b10-20,27- /proc/keys";
+    const auto see = [&] {
+      AttemptOrder one = order(rig, look);
+      one.limit_file = 1 << 20;
+      one.limit_open_files = 100;
+      one.limit_cpu_s = 60;
+      std::string seen = tell(rig, slot, one);
+      const std::string name = std::to_string(one.job) + ".1";
+      for (size_t at; (at = seen.find(name)) != std::string::npos;)
+        seen.replace(at, name.size(), "N");
+      return seen;
+    };
+    const std::string first = see();
+    CPPUNIT_ASSERT(first.find("Seccomp:\t2\n") != std::string::npos);
+    CPPUNIT_ASSERT(first.find("Seccomp_filters:\t1\n") != std::string::npos);
+    CPPUNIT_ASSERT(first.find("its session\n") != std::string::npos);
+    for (int i = 0; i < 2; ++i) {
+      // After one with several processes the next one gets other control groups.
+      const pid_t server = begin(rig, slot);
+      CPPUNIT_ASSERT_EQUAL(first, see());
+      CPPUNIT_ASSERT_EQUAL(server, server_of(slot));
+    }
+    for (int i = 0; i < 3; ++i)
+      CPPUNIT_ASSERT_EQUAL(
+          std::string("signals 0 files 0 session 1 group 1 umask 077 core 1 death 9 new_privs 1\n"),
+          tell(rig, slot, with_account(rig, rig.order({"inspect"}))));
+  }
+
+  void a_job_may_ask_for_no_more_than_another() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const auto ask = [&] {
+      return tell(rig, slot, with_account(rig, rig.order({"ask-the-kernel"})));
+    };
+    const std::string first = ask();
+    CPPUNIT_ASSERT(first.find("clone beside EPERM\nclone3 ENOSYS\n") != std::string::npos);
+    const pid_t server = begin(rig, slot);
+    CPPUNIT_ASSERT_EQUAL(first, ask());
+    CPPUNIT_ASSERT_EQUAL(server, server_of(slot));
+  }
+
+  void it_goes_with_the_room() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const pid_t server = begin(rig, slot);
+    tell(rig, slot, "echo left >/tmp/left");
+    CPPUNIT_ASSERT_EQUAL(0, server_of(slot));
+    const pid_t next = begin(rig, slot);
+    CPPUNIT_ASSERT(next != server);
+    AttemptOrder others = order(rig, "echo here");
+    others.user = "another";
+    tell(rig, slot, others);
+    CPPUNIT_ASSERT_EQUAL(0, server_of(slot));
+    // New control groups have another view of them.
+    begin(rig, slot);
+    AttemptOrder less = order(rig, "grep ^0: /proc/self/cgroup");
+    less.limit_processes = 100;
+    CPPUNIT_ASSERT_EQUAL(std::string("0::/\n"), tell(rig, slot, less));
+    CPPUNIT_ASSERT_EQUAL(0, server_of(slot));
+  }
+
+  void it_ends_with_the_shepherd() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const pid_t server = begin(rig, slot);
+    const auto start = process_start_time(server);
+    CPPUNIT_ASSERT(start.has_value());
+    CPPUNIT_ASSERT(kill_process(slot.id(), SIGKILL));
+    rig.wait_for(slot.id());
+    CPPUNIT_ASSERT(wait_until([&] { return !is_same_process({server, *start}); }));
+  }
+
+  // Then the shepherd starts the job itself, and later has another one.
+  void it_may_be_killed_or_stopped() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (const int signal : {SIGKILL, SIGSTOP, SIGTERM, SIGKILL, SIGSTOP}) {
+      const pid_t server = begin(rig, slot);
+      CPPUNIT_ASSERT_EQUAL(0, kill(server, signal));
+      CPPUNIT_ASSERT_EQUAL(std::string("here\n"), tell(rig, slot));
+    }
+    CPPUNIT_ASSERT(begin(rig, slot) > 0);
+  }
+
+  void it_may_end_beside_a_job() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const pid_t server = begin(rig, slot);
+    const AttemptOrder waits = with_account(rig, rig.order({"wait"}));
+    const std::string folder = rig.prepare(waits);
+    const auto given = slot.run({static_cast<uint64_t>(waits.job), 1});
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT_EQUAL(0, kill(server, SIGKILL));
+    CPPUNIT_ASSERT(wait_until([&] { return server_of(slot) == 0; }));
+    CPPUNIT_ASSERT(rig.processes_of(folder) > 0);
+    rig.ask(folder, rig.frame(waits, SUBLET_FRAME_VACATE, SUBLET_LEAVE_DRAIN));
+    CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT_EQUAL(std::string("here\n"), tell(rig, slot));
+    CPPUNIT_ASSERT(begin(rig, slot) > 0);
+  }
+
+  void its_time_is_not_the_jobs() {
+    if (skip("a fork server")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    begin(rig, slot);
+    for (int i = 0; i < 50; ++i) tell(rig, slot);
+    const AttemptExit end = rig.run_in(slot, order(rig, "true"));
+    CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 20'000);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, end.facts.processes_peak);
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(ForkServerTest);
+
+}  // namespace
+}  // namespace sublet::shepherd
