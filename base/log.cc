@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/log/attributes/attribute_set.hpp>
 #include <boost/log/attributes/constant.hpp>
@@ -19,8 +21,10 @@
 #include <boost/smart_ptr/shared_ptr.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -38,6 +42,8 @@ namespace sinks = boost::log::sinks;
 constexpr size_t kLongestMessage = 8192;
 // While lines are being dropped continuously, this is reported once per interval.
 constexpr int64_t kReportEveryNs = 1'000'000'000;
+constexpr long kGatherNs = 2'000'000;
+constexpr uint64_t kMostGathered = 64 << 10;
 
 struct Record {
   int64_t utc_us;
@@ -75,18 +81,23 @@ std::string line_of(const Record& record, const std::string& component) {
   return line + "\n";
 }
 
-bool write_whole(int fd, std::string_view text) {
+// What could not be written.
+std::string_view write_whole(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t n = write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
+    if (n < 0) break;
     text.remove_prefix(static_cast<size_t>(n));
   }
-  return true;
+  return text;
 }
 
-// Writes to a rotating file or to stderr. Used only by the writing thread (and by
-// log_stop after that thread has ended).
+uint64_t lines_in(std::string_view text) {
+  return static_cast<uint64_t>(std::ranges::count(text, '\n'));
+}
+
+// Writes to a rotating file or to stderr, all that it has consumed at each flush(). Used only by
+// the writing thread (and by log_stop after that thread has ended).
 class Backend
     : public sinks::basic_sink_backend<
           sinks::combine_requirements<sinks::synchronized_feeding, sinks::flushing>::type> {
@@ -96,7 +107,7 @@ class Backend
   }
 
   void consume(const logging::record_view& view) {
-    logging::visit<Record>("Record", view, [this](const Record& record) { write_line(record); });
+    logging::visit<Record>("Record", view, [this](const Record& record) { gather(record); });
     if (dropped == reported_) return;
     const int64_t now = system_clock().boot_ns();
     if (losing_since_ns_ == 0) losing_since_ns_ = now;
@@ -104,6 +115,7 @@ class Backend
   }
 
   void flush() {
+    write_gathered();
     if (dropped != reported_) report();
   }
 
@@ -138,29 +150,40 @@ class Backend
     }
   }
 
-  bool write_text(const std::string& line) {
-    if (settings_.file.empty()) return write_whole(STDERR_FILENO, line);
-    if (fd_.valid() && rotates_ && size_ > 0 && size_ + line.size() > settings_.rotate_bytes) {
+  // Returns how many lines could not be written.
+  uint64_t write_lines(const std::string& lines) {
+    if (settings_.file.empty()) return lines_in(write_whole(STDERR_FILENO, lines));
+    if (fd_.valid() && rotates_ && size_ > 0 && size_ + lines.size() > settings_.rotate_bytes) {
       rotate();
     }
     if (!fd_.valid()) try_to_open();
-    if (!fd_.valid()) return false;
-    size_ += line.size();
-    const bool written = write_whole(fd_.get(), torn_ ? "\n" + line : line);
-    torn_ = !written;  // on a full disk part of it may have been written
-    return written;
+    if (!fd_.valid()) return lines_in(lines);
+    size_ += lines.size();
+    const uint64_t lost = lines_in(write_whole(fd_.get(), torn_ ? "\n" + lines : lines));
+    torn_ = lost > 0;  // on a full disk part of one may have been written
+    return lost;
   }
 
-  void write_line(const Record& record) {
-    if (!write_text(line_of(record, settings_.component))) ++dropped;
+  void gather(const Record& record) {
+    const std::string line = line_of(record, settings_.component);
+    const bool turns_over =
+        rotates_ && size_ + gathered_.size() + line.size() > settings_.rotate_bytes;
+    if (turns_over || gathered_.size() > kMostGathered) write_gathered();
+    gathered_ += line;
+  }
+
+  void write_gathered() {
+    if (!gathered_.empty()) dropped += write_lines(gathered_);
+    gathered_.clear();
   }
 
   void report() {
+    write_gathered();
     const uint64_t now = dropped;
     losing_since_ns_ = 0;
     const Record record{system_clock().utc_us(), Severity::warning,
                         std::to_string(now - reported_) + " lines of this log were lost"};
-    if (write_text(line_of(record, settings_.component))) reported_ = now;
+    if (write_lines(line_of(record, settings_.component)) == 0) reported_ = now;
   }
 
   const LogSettings settings_;
@@ -168,6 +191,7 @@ class Backend
   bool rotates_ = false;
   bool torn_ = false;
   uint64_t size_ = 0;
+  std::string gathered_;
   uint64_t reported_;
   int64_t losing_since_ns_ = 0;  // 0: all losses have been reported
 };
@@ -175,12 +199,53 @@ class Backend
 using Queue = sinks::bounded_fifo_queue<kLogQueueRecords, CountDrops>;
 using Sink = sinks::asynchronous_sink<Backend, Queue>;
 
+// The writing thread. Lines come in bursts: it gathers what comes within a moment, since to wake up
+// for each costs more than to write it.
+class Writer {
+ public:
+  explicit Writer(boost::shared_ptr<Sink> sink)
+      : sink_(std::move(sink)), thread_([this] { run(); }) {}
+  // Writes what is queued.
+  ~Writer() {
+    stopping_ = true;
+    wake();
+    thread_.join();
+    write_queued();
+  }
+  // After a line was queued. Any thread.
+  void wake() {
+    if (awake_.exchange(1) == 0) awake_.notify_one();
+  }
+  const boost::shared_ptr<Sink>& sink() const { return sink_; }
+
+ private:
+  void run() {
+    while (!stopping_) {
+      awake_.wait(0);
+      const timespec moment = {0, kGatherNs};
+      if (!stopping_) nanosleep(&moment, nullptr);
+      awake_ = 0;  // whoever queues a line from now on wakes it again
+      write_queued();
+    }
+  }
+  // Not by the sink's flush(), during which who queues a line would wait.
+  void write_queued() {
+    sink_->feed_records();
+    sink_->locked_backend()->flush();
+  }
+
+  const boost::shared_ptr<Sink> sink_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> awake_{0};
+  std::thread thread_;
+};
+
 // Shared for logging, exclusive for start and stop.
 std::shared_mutex mutex;
-boost::shared_ptr<Sink> sink;
+std::unique_ptr<Writer> writer;
 
 void write_now(const Record& record) {
-  if (!write_whole(STDERR_FILENO, line_of(record, program_invocation_short_name))) ++dropped;
+  dropped += lines_in(write_whole(STDERR_FILENO, line_of(record, program_invocation_short_name)));
 }
 
 }  // namespace
@@ -199,30 +264,27 @@ std::optional<Severity> severity_from(const std::string& name) {
 
 void log_start(const LogSettings& settings) {
   log_stop();
-  auto backend = boost::make_shared<Backend>(settings);
+  constexpr bool kOwnThread = false;
+  auto sink = boost::make_shared<Sink>(boost::make_shared<Backend>(settings), kOwnThread);
+  sink->set_exception_handler(logging::nop());
   least_severity = static_cast<int>(settings.level);
   // The new thread inherits this mask, in which all signals are blocked.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  auto replacement = boost::make_shared<Sink>(backend);
+  auto replacement = std::make_unique<Writer>(sink);
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
-  replacement->set_exception_handler(logging::nop());
   std::unique_lock lock(mutex);
-  sink = replacement;
-  logging::core::get()->add_sink(replacement);
+  writer = std::move(replacement);
+  logging::core::get()->add_sink(sink);
 }
 
 void log_stop() {
-  boost::shared_ptr<Sink> old;
-  {
-    std::unique_lock lock(mutex);
-    old.swap(sink);
-    if (old) logging::core::get()->remove_sink(old);
-  }
-  if (!old) return;
-  old->stop();
-  old->flush();
+  std::unique_ptr<Writer> old;
+  std::unique_lock lock(mutex);
+  old.swap(writer);
+  if (old) logging::core::get()->remove_sink(old->sink());
+  lock.unlock();
 }
 
 void log_level(Severity level) { least_severity = static_cast<int>(level); }
@@ -232,7 +294,7 @@ bool log_enabled(Severity severity) { return static_cast<int>(severity) >= least
 void log_write(Severity severity, const std::string& message) {
   Record record{system_clock().utc_us(), severity, message};
   std::shared_lock lock(mutex);
-  if (!sink) {
+  if (!writer) {
     lock.unlock();
     write_now(record);
     return;
@@ -240,7 +302,9 @@ void log_write(Severity severity, const std::string& message) {
   logging::attribute_set attributes;
   attributes.insert("Record", logging::attributes::make_constant(std::move(record)));
   logging::record open = logging::core::get()->open_record(attributes);
-  if (open) logging::core::get()->push_record(std::move(open));
+  if (!open) return;
+  logging::core::get()->push_record(std::move(open));
+  writer->wake();
 }
 
 }  // namespace sublet
