@@ -1,13 +1,11 @@
 #include "client/machine/disk_usage.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
 
+#include "base/folder_names.h"
 #include "base/unique_fd.h"
 
 namespace sublet::client {
@@ -19,20 +17,18 @@ struct Scan {
   size_t left;  // entries that may still be examined
   uint64_t bytes = 0;
 
-  void into(UniqueFd folder, int depth) {
-    std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(folder.get()), closedir);
-    if (!entries) return;
-    int fd = folder.release();
-    while (const dirent* entry = readdir(entries.get())) {
-      if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+  void into(const UniqueFd& folder, int depth) {
+    if (!folder.valid()) return;
+    FolderNames names_here(folder.get());
+    while (const dirent64* entry = names_here.next()) {
       if (left == 0) return;
       --left;
       struct stat info;
-      if (fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      if (fstatat(folder.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
       const uint64_t names = S_ISDIR(info.st_mode) ? 1 : std::max<uint64_t>(info.st_nlink, 1);
       bytes += static_cast<uint64_t>(info.st_blocks) * kBlock / names;
       if (S_ISDIR(info.st_mode) && depth < kDeepestLooked)
-        into(open_folder(fd, entry->d_name), depth + 1);
+        into(open_folder(folder.get(), entry->d_name), depth + 1);
     }
   }
 

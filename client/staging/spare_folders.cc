@@ -1,5 +1,6 @@
 #include "client/staging/spare_folders.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -7,9 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string_view>
+#include <vector>
 
 #include "attempt/folder.h"
+#include "base/folder_names.h"
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "client/attempts/assignment.h"
 
 namespace sublet::client {
@@ -27,46 +32,68 @@ constexpr size_t kMostCleared = 16;
 constexpr off_t kLargestCleared = 1 << 20;
 constexpr std::array<const char*, 2> kTexts = {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE};
 
-bool is_among(const auto& names, const std::string& name) {
+bool is_among(const auto& names, std::string_view name) {
   return std::ranges::any_of(names, [&](const char* one) { return name == one; });
 }
 
-bool has_attributes(const std::string& path) {
-  return llistxattr(path.c_str(), nullptr, 0) > 0;  // access control lists, too
+// The kernel would wait for the other end of a pipe.
+UniqueFd open_there(int folder, const char* name, int flags) {
+  return UniqueFd(openat(folder, name, flags | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-bool is_as_made(const std::string& path, int64_t uid, mode_t mode) {
+bool is_as_made(const UniqueFd& opened, int64_t uid, mode_t mode) {
   struct stat about;
-  return lstat(path.c_str(), &about) == 0 && about.st_mode == mode &&
+  return opened.valid() && fstat(opened.get(), &about) == 0 && about.st_mode == mode &&
          about.st_uid == static_cast<uid_t>(uid) && about.st_gid == static_cast<gid_t>(uid) &&
-         (S_ISDIR(mode) || about.st_nlink == 1) && !has_attributes(path);
+         (S_ISDIR(mode) || about.st_nlink == 1) &&
+         flistxattr(opened.get(), nullptr, 0) <= 0;  // access control lists, too
 }
 
 // Removes a few small files, which costs less than a new folder. False: there is more.
-bool clear(const Files& files, const std::string& folder) {
-  const std::vector<FolderEntry> entries = files.list(folder);
-  if (entries.size() > kMostCleared) return false;
-  return std::ranges::all_of(entries, [&](const FolderEntry& entry) {
-    const std::string path = folder + "/" + entry.name;
+bool clear(int folder) {
+  std::vector<std::string> found;
+  FolderNames names(folder);
+  while (const dirent64* entry = names.next()) {
+    if (found.size() == kMostCleared) return false;
+    found.emplace_back(entry->d_name);
+  }
+  return !names.failed() && std::ranges::all_of(found, [folder](const std::string& name) {
     struct stat about;
-    return lstat(path.c_str(), &about) == 0 && !S_ISDIR(about.st_mode) &&
-           about.st_size <= kLargestCleared && unlink(path.c_str()) == 0;
+    return fstatat(folder, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+           !S_ISDIR(about.st_mode) && about.st_size <= kLargestCleared &&
+           unlinkat(folder, name.c_str(), 0) == 0;
   });
 }
 
-bool is_plain(const Files& files, const std::string& folder, int64_t uid) {
-  for (const FolderEntry& entry : files.list(folder)) {
-    const bool known = entry.is_folder
-                           ? is_among(kFolders, entry.name)
-                           : is_among(kWrittenOver, entry.name) || is_among(kTexts, entry.name) ||
-                                 entry.name == SUBLET_STATUS_FILE;
-    if (!known) return false;
+// Of what kind the names are is seen later, but for the texts, which are removed.
+bool has_only_known_names(int folder) {
+  FolderNames names(folder);
+  while (const dirent64* entry = names.next()) {
+    const std::string_view name = entry->d_name;
+    if (!is_among(kFolders, name) && !is_among(kWrittenOver, name) && !is_among(kTexts, name) &&
+        name != SUBLET_STATUS_FILE)
+      return false;
   }
+  return !names.failed();
+}
+
+// So that it is as a new one, but for what is written over. False: it cannot be used again.
+bool make_plain(int folder, int64_t uid) {
+  if (!has_only_known_names(folder)) return false;
+  const UniqueFd status = open_there(folder, SUBLET_STATUS_FILE, 0);
+  if (!is_as_made(status, uid, S_IFREG | 0600)) return false;
   for (const char* name : kFolders) {
-    const std::string path = folder + "/" + name;
-    if (!is_as_made(path, uid, S_IFDIR | 0700)) return false;
+    const UniqueFd inner = open_there(folder, name, O_DIRECTORY);
+    if (!is_as_made(inner, uid, S_IFDIR | 0700) || !clear(inner.get())) return false;
   }
-  return is_as_made(folder + "/" SUBLET_STATUS_FILE, uid, S_IFREG | 0600);
+  return std::ranges::all_of(kTexts, [folder](const char* name) {
+    return unlinkat(folder, name, 0) == 0 || errno == ENOENT;
+  });
+}
+
+bool set_aside(int folder, const char* name) {
+  const std::string spare = Files::spare_name(name);
+  return renameat(folder, name, folder, spare.c_str()) == 0 || errno == ENOENT;
 }
 
 }  // namespace
@@ -116,15 +143,11 @@ void SpareFolders::add(Spare spare) {
 }
 
 bool SpareFolders::take(const std::string& folder, int64_t uid, const std::string& user) {
-  if (most_ == 0 || uid < 0 || !is_plain(files_, folder, uid)) return false;
-  for (const char* name : kFolders)
-    if (!clear(files_, folder + "/" + name)) return false;
-  for (const char* name : kTexts)
-    if (unlink((folder + "/" + name).c_str()) != 0 && errno != ENOENT) return false;
-  for (const char* name : kWrittenOver) {
-    const std::string path = folder + "/" + name;
-    if (rename(path.c_str(), Files::spare_name(path).c_str()) != 0 && errno != ENOENT) return false;
-  }
+  if (most_ == 0 || uid < 0) return false;
+  const UniqueFd opened = open_there(AT_FDCWD, folder.c_str(), O_DIRECTORY);
+  if (!opened.valid() || !make_plain(opened.get(), uid)) return false;
+  for (const char* name : kWrittenOver)
+    if (!set_aside(opened.get(), name)) return false;
   std::string spare;
   {
     std::lock_guard lock(mutex_);
