@@ -238,20 +238,14 @@ namespace {
 // Where many slots share little, and for what is ours in the folder.
 constexpr uint64_t kLeastDisk = 64 << 20;
 
-// What has been fetched for it. Most jobs need nothing.
-uint64_t given_to(const AttemptWork& work) {
-  const Assignment& what = *work.assignment;
-  return what.job.inputs.empty() && what.checkpoint_generation == 0 ? 0 : disk_usage(work.folder);
-}
-
 // What it has been given already, its output, and what it needs, or its slot's part of what is free
 // if that is more.
 uint64_t disk_bound(const AttemptWork& work, const JobSettings& settings, uint64_t free) {
   const uint64_t part =
       free > settings.disk_reserve ? (free - settings.disk_reserve) / settings.slots : 0;
   const uint64_t needs = std::min<uint64_t>(work.assignment->job.needs.disk, INT64_MAX);
-  return given_to(work) + 2 * settings.text_bound(*work.assignment) +
-         std::max({needs, part, kLeastDisk});
+  const uint64_t given = has_to_fetch(*work.assignment) ? disk_usage(work.folder) : 0;
+  return given + 2 * settings.text_bound(*work.assignment) + std::max({needs, part, kLeastDisk});
 }
 
 }  // namespace
