@@ -4,9 +4,13 @@
 #include <rapidcheck.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <numeric>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/testing/temporary_folder.h"
 
@@ -47,6 +51,7 @@ class AttemptFolderTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(every_cut_of_an_order_is_refused);
   CPPUNIT_TEST(mutated_orders_never_break_the_parser);
   CPPUNIT_TEST(bad_lines_are_named);
+  CPPUNIT_TEST(keys_may_come_in_any_order);
   CPPUNIT_TEST(a_newer_record_is_understood);
   CPPUNIT_TEST(an_order_the_shepherd_would_refuse_is_not_written);
   CPPUNIT_TEST(attempts_are_listed);
@@ -210,6 +215,22 @@ class AttemptFolderTest : public CppUnit::TestFixture {
     refuse("program /bin/true", "program /bin/%4", "encoded");
     refuse("program /bin/true", "program /bin/ true", "encoded");
     refuse("sublet-order 1", "sublet-order 2", "title");
+  }
+
+  void keys_may_come_in_any_order() {
+    AttemptRecord record;
+    record.job = record.attempt = record.session = 7;
+    record.shepherd.pid = record.program.pid = 5;
+    record.cgroup_cpu = "/a";
+    std::string text = print_record(record), error;
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line + "\n");
+    std::reverse(lines.begin() + 1, lines.end() - 1);
+    const auto read =
+        parse_record(std::accumulate(lines.begin(), lines.end(), std::string()), &error);
+    CPPUNIT_ASSERT_MESSAGE(error, read.has_value());
+    CPPUNIT_ASSERT_EQUAL(text, print_record(*read));
   }
 
   void a_newer_record_is_understood() {

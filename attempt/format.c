@@ -240,15 +240,23 @@ static const char* finish(const struct sublet_format* format, uint64_t seen, voi
   return NULL;
 }
 
+/* What has been read of a text. */
+struct progress {
+  uint64_t seen; /* keys, a bit for each */
+  size_t next;   /* where the next key is in a text that was printed here */
+};
+
 static const char* parse_line(const struct sublet_format* format, char* line, void* out,
-                              uint64_t* seen) {
+                              struct progress* progress) {
   char* space = strchr(line, ' ');
   if (!space) return "a line has no value";
   *space = 0;
-  for (size_t i = 0; i < format->count; ++i) {
+  for (size_t tried = 0; tried < format->count; ++tried) {
+    const size_t i = (progress->next + tried) % format->count;
     if (strcmp(format->fields[i].name, line) != 0) continue;
-    int repeated = *seen >> i & 1;
-    *seen |= 1ull << i;
+    int repeated = progress->seen >> i & 1;
+    progress->seen |= 1ull << i;
+    progress->next = i + 1;
     return take(&format->fields[i], space + 1, out, repeated);
   }
   return format->refuse_unknown ? "a key is unknown" : NULL;
@@ -261,7 +269,7 @@ static int is_title(const struct sublet_format* format, const char* line) {
 
 const char* sublet_format_parse(const struct sublet_format* format, char* text, size_t size,
                                 void* out, unsigned* line_number) {
-  uint64_t seen = 0;
+  struct progress progress = {0, 0};
   *line_number = 0;
   set_absent(format, out);
   text[size] = 0;
@@ -275,9 +283,10 @@ const char* sublet_format_parse(const struct sublet_format* format, char* text, 
     if (*line_number == 1) {
       if (!is_title(format, line)) return "the first line is not the title of this format";
     } else if (strcmp(line, "end") == 0) {
-      return end + 1 == text + size ? finish(format, seen, out) : "there are bytes after the end";
+      return end + 1 == text + size ? finish(format, progress.seen, out)
+                                    : "there are bytes after the end";
     } else {
-      const char* error = parse_line(format, line, out, &seen);
+      const char* error = parse_line(format, line, out, &progress);
       if (error) return error;
     }
     line = end + 1;

@@ -216,9 +216,16 @@ void Files::write_atomic(const std::string& path, std::string_view bytes, mode_t
 void Files::write_through(const UniqueFd& fd, const std::string& temporary, const std::string& path,
                           std::string_view bytes, mode_t mode, Outlives outlives) {
   try {
+    struct stat before;
+    if (fstat(fd.get(), &before) != 0) throw FileError(errno, "examine", temporary);
     // The umask may have cleared bits.
-    if (fchmod(fd.get(), mode) != 0) throw FileError(errno, "set the mode of", temporary);
+    const bool has_mode = (before.st_mode & 07777) == mode;
+    if (!has_mode && fchmod(fd.get(), mode) != 0)
+      throw FileError(errno, "set the mode of", temporary);
     write_all(fd.get(), temporary, bytes);
+    const auto size = static_cast<off_t>(bytes.size());
+    if (before.st_size > size && ftruncate(fd.get(), size) != 0)
+      throw FileError(errno, "set the size of", temporary);
     if (outlives == Outlives::kPower) sync(fd.get(), temporary);
     rename(temporary, path);
   } catch (const FileError& e) {
@@ -237,8 +244,6 @@ void Files::write_over(const std::string& path, std::string_view bytes, Outlives
   constexpr mode_t kMode = 0600;
   const std::string temporary = spare_name(path);
   UniqueFd fd = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW, kMode);
-  if (ftruncate(fd.get(), static_cast<off_t>(bytes.size())) != 0)
-    throw FileError(errno, "set the size of", temporary);
   write_through(fd, temporary, path, bytes, kMode, outlives);
 }
 

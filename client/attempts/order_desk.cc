@@ -15,6 +15,8 @@ namespace sublet::client {
 namespace {
 
 constexpr size_t kForgottenKept = 4096;
+// Orders come in groups, and asking the kernel costs as much as all else that one is checked for.
+constexpr int64_t kMemorySeenNs = 10'000'000;
 // Beside two for each slot: as many short jobs end before the next removals.
 constexpr size_t kSpareFolders = 32;
 constexpr int64_t kFirstTroubleMs = 1'000;
@@ -183,21 +185,19 @@ std::string OrderDesk::choose_program(JobDescription& job) const {
 }
 
 bool OrderDesk::is_old(const AttemptName& name) const {
-  auto newer = [&](const AttemptName& other) {
-    return other.job == name.job && other.attempt >= name.attempt;
-  };
-  return std::ranges::any_of(forgotten_, newer) ||
-         std::ranges::any_of(known_, [&](const auto& item) { return newer(item.first); });
+  const auto known = known_.lower_bound(name);
+  const auto forgotten = forgotten_.lower_bound(name);
+  return (known != known_.end() && known->first.job == name.job) ||
+         (forgotten != forgotten_.end() && forgotten->job == name.job);
 }
 
-std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& name,
-                               uint32_t* code) const {
+std::string OrderDesk::refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) {
   *code = kRunOld;
   if (is_old(name)) return "this attempt, or a later one of its job, has been here";
   return refusal_now(needs, name.job, code);
 }
 
-std::string OrderDesk::refusal_now(const Requirements& needs, uint64_t job, uint32_t* code) const {
+std::string OrderDesk::refusal_now(const Requirements& needs, uint64_t job, uint32_t* code) {
   *code = kRunDraining;
   if (draining_) return "this client is stopping";
   *code = kRunOwner;
@@ -457,8 +457,13 @@ void OrderDesk::note_memory_use(uint64_t job, uint64_t bytes) {
   if (memory_used_.size() > kForgottenKept) memory_used_.erase(memory_used_.begin());
 }
 
-std::string OrderDesk::lacking_memory(uint64_t job) const {
-  const uint64_t available = memory_free();
+std::string OrderDesk::lacking_memory(uint64_t job) {
+  const int64_t now = now_ns();
+  if (now >= memory_again_ns_) {
+    memory_available_ = memory_free();
+    memory_again_ns_ = now + kMemorySeenNs;
+  }
+  const uint64_t available = memory_available_;
   if (lacks_memory(available)) return "the memory is nearly used up";
   const auto used = memory_used_.find(job);
   if (used == memory_used_.end() || available >= used->second) return "";
@@ -555,8 +560,10 @@ void OrderDesk::forget(const AttemptName& name) {
   release_slot(name);
   std::lock_guard lock(mutex_);
   known_.erase(name);
-  forgotten_.push_back(name);
-  if (forgotten_.size() > kForgottenKept) forgotten_.pop_front();
+  if (forgotten_.insert(name).second) forgotten_in_turn_.push_back(name);
+  if (forgotten_in_turn_.size() <= kForgottenKept) return;
+  forgotten_.erase(forgotten_in_turn_.front());
+  forgotten_in_turn_.pop_front();
 }
 
 uint32_t OrderDesk::slots_free() {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -209,11 +210,11 @@ class OrderDesk {
   };
   // "" or the reason, with the answer's code in *code. Called with the mutex held. The second one:
   // for one that is known; kRunFull only if nothing else is in the way.
-  std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code) const;
-  std::string refusal_now(const Requirements& needs, uint64_t job, uint32_t* code) const;
+  std::string refusal(const Requirements& needs, const AttemptName& name, uint32_t* code);
+  std::string refusal_now(const Requirements& needs, uint64_t job, uint32_t* code);
   std::string refusal_for_want_of_room(uint32_t* code) const;
   std::string lacking(const Requirements& needs) const;
-  std::string lacking_memory(uint64_t job) const;
+  std::string lacking_memory(uint64_t job);
   // Those that no attempt has. Called with the mutex held.
   std::vector<std::string> free_gpus() const;
   std::string refusal_for_want_of_gpus(const Requirements& needs) const;
@@ -262,8 +263,12 @@ class OrderDesk {
   std::map<uint64_t, uint64_t> disk_used_;  // by job
   std::map<uint64_t, uint64_t> memory_used_;
   std::map<AttemptName, uint64_t> disk_in_use_;
-  std::deque<uint64_t> unsaved_;       // jobs that may not be lifted
-  std::deque<AttemptName> forgotten_;  // recent ones: a late repeat must start nothing
+  std::deque<uint64_t> unsaved_;  // jobs that may not be lifted
+  // Recent ones, in both: a late repeat must start nothing.
+  std::set<AttemptName> forgotten_;
+  std::deque<AttemptName> forgotten_in_turn_;
+  uint64_t memory_available_ = 0;
+  int64_t memory_again_ns_ = 0;  // CLOCK_BOOTTIME
 };
 
 // All attempts that this client must name to the server, with what they use of the disk: those of

@@ -44,6 +44,7 @@ class Shepherd {
   const char* load_order(const sublet_frame& asked);
   const char* prepare();
   const char* make_status_page();
+  bool clear_status_page(int64_t size);
   bool watch_traffic();
   const char* start_process();
   const char* write_record();

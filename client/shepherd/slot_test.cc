@@ -7,9 +7,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <utility>
 
+#include "checkpoint-api/sublet_status.h"
 #include "client/shepherd/test_rig.h"
 
 namespace sublet::shepherd {
@@ -20,6 +22,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_process_runs_attempt_after_attempt);
   CPPUNIT_TEST(the_record_names_the_processes);
   CPPUNIT_TEST(an_attempt_inherits_nothing);
+  CPPUNIT_TEST(a_status_page_begins_with_zeros);
   CPPUNIT_TEST(nor_the_cpu_time_of_those_before);
   CPPUNIT_TEST(attempts_leave_no_descriptor);
   CPPUNIT_TEST(real_time_comes_back_with_the_next_attempt);
@@ -97,6 +100,27 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, end.facts.killed);
     CPPUNIT_ASSERT(end.facts.cpu_user_us + end.facts.cpu_system_us < 900'000);
     CPPUNIT_ASSERT(end.facts.wall_us < 900'000'000);
+  }
+
+  // Its folder is used again.
+  void a_status_page_begins_with_zeros() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (const std::string& before :
+         {std::string(), std::string(SUBLET_STATUS_BYTES, '\0'),
+          std::string(SUBLET_STATUS_BYTES, 'x'), std::string(SUBLET_STATUS_BYTES - 1, '\0') + "x",
+          "x" + std::string(2 * SUBLET_STATUS_BYTES, '\0'), std::string(100, '\0')}) {
+      AttemptOrder order = rig.order({});
+      order.program = "/bin/sh";
+      order.arguments = {"sh", "-c",
+                         "tr -d '\\000' <$SUBLET_STATUS | wc -c; wc -c <$SUBLET_STATUS"};
+      order.environment = {"PATH=/usr/bin:/bin"};
+      const std::string folder = rig.prepare(order);
+      std::ofstream(folder + "/status") << before;
+      const auto given = slot.run({static_cast<uint64_t>(order.job), 1});
+      CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
+      CPPUNIT_ASSERT_EQUAL(std::string("0\n4096\n"), rig.read(folder + "/stdout"));
+    }
   }
 
   void nor_the_cpu_time_of_those_before() {

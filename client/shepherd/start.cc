@@ -81,14 +81,26 @@ bool Shepherd::add_environment() {
   return true;
 }
 
+// Nothing but zeros. In a folder that is used again it usually is: most programs do not write it.
+bool Shepherd::clear_status_page(int64_t size) {
+  static_assert(sizeof out_ >= SUBLET_STATUS_BYTES);
+  const bool is_whole = size == SUBLET_STATUS_BYTES &&
+                        pread(status_, out_, SUBLET_STATUS_BYTES, 0) == SUBLET_STATUS_BYTES;
+  // Each byte is the one before it.
+  if (is_whole && out_[0] == 0 && memcmp(out_, out_ + 1, SUBLET_STATUS_BYTES - 1) == 0) return true;
+  return ftruncate(status_, 0) == 0 && ftruncate(status_, SUBLET_STATUS_BYTES) == 0;
+}
+
 const char* Shepherd::make_status_page() {
-  status_ = openat(folder_, SUBLET_STATUS_FILE, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                   0600);
-  if (status_ < 0 || ftruncate(status_, SUBLET_STATUS_BYTES) != 0) return "status page";
-  if (order_.uid >= 0 &&
-      fchown(status_, static_cast<uid_t>(order_.uid), static_cast<gid_t>(order_.gid)) != 0)
+  status_ = openat(folder_, SUBLET_STATUS_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  struct stat about;
+  if (status_ < 0 || fstat(status_, &about) != 0 || !clear_status_page(about.st_size))
     return "status page";
-  return nullptr;
+  if (order_.uid < 0) return nullptr;
+  const auto uid = static_cast<uid_t>(order_.uid);
+  const auto gid = static_cast<gid_t>(order_.gid);
+  const bool is_its = about.st_uid == uid && about.st_gid == gid;
+  return is_its || fchown(status_, uid, gid) == 0 ? nullptr : "status page";
 }
 
 // Before the first process of the job: only sockets made from then on count. False with errno: it

@@ -76,7 +76,11 @@ static int open_temporary(int folder, const char* temporary) {
 
 int reserve_room(int folder, const char* name, size_t size) {
   const int fd = open_temporary(folder, TemporaryName(name).text);
-  if (fd >= 0 && fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) errno = 0;
+  struct stat about;
+  constexpr size_t kBlock = 512;  // unit of st_blocks
+  const bool has_room =
+      fd >= 0 && fstat(fd, &about) == 0 && static_cast<size_t>(about.st_blocks) * kBlock >= size;
+  if (fd >= 0 && !has_room && fallocate(fd, 0, 0, static_cast<off_t>(size)) != 0) errno = 0;
   return fd;
 }
 
@@ -85,7 +89,10 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
   const char* const temporary = named.text;
   const int fd = reserved >= 0 ? reserved : open_temporary(folder, temporary);
   if (fd < 0) return false;
-  bool good = ftruncate(fd, static_cast<off_t>(size)) == 0 && write_all(fd, bytes, size);
+  struct stat about;
+  bool good = fstat(fd, &about) == 0 && write_all(fd, bytes, size);
+  if (good && static_cast<size_t>(about.st_size) > size)
+    good = ftruncate(fd, static_cast<off_t>(size)) == 0;
   int error = errno;
   close(fd);
   if (good && renameat(folder, temporary, folder, name) == 0) return true;
