@@ -128,12 +128,13 @@ Daemon::Daemon(const ClientSettings& settings)
       cache_(system_files(), {state_ + "/cache", settings.input_cache, settings.disk_reserve}),
       desk_(
           desk_settings(settings, state_, facts_, accounts_, network_), system_files(), presence_,
-          [this](std::shared_ptr<const Assignment> a) {
+          [this](std::shared_ptr<const Assignment> a, bool from_ahead) {
+            disk_.attempt_came();
+            if (from_ahead && !has_to_fetch(*a)) return tasks_->start_at_once(std::move(a));
             loop_.post([this, a = std::move(a)] {
               attempts_.accept(a);
               desk_.taken_over(a->name);
             });
-            disk_.attempt_came();
           },
           [this](std::vector<VacateOrder> orders) {
             loop_.post([this, orders = std::move(orders)] {
@@ -189,12 +190,19 @@ Daemon::Daemon(const ClientSettings& settings)
       },
       [](AttemptWork& work) { outlive_power(system_files(), work); },
       [this] { return desk_.has_ahead(); });
+  TaskEvents events = attempts_.events();
+  events.starting = [this](const WorkPtr& work) {
+    loop_.post([this, work] {
+      attempts_.accept_starting(work);
+      desk_.taken_over(work->assignment->name);
+    });
+  };
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
       desk_, *reporter_, cache_,
       job_settings(settings, state_, facts_, cgroups_, walls_, network_,
                    [this] { return idle_.mean_s(now_ns()); }),
-      shepherd_program(settings), mover_command(), attempts_.events());
+      shepherd_program(settings), mover_command(), std::move(events));
   check_walls(settings, walls_);
   check_traffic(settings, cgroups_);
   attempts_.connect(tasks_.get(), reporter_.get());

@@ -46,11 +46,13 @@ Attempts::Entry* Attempts::find(const AttemptName& name) {
   return found == entries_.end() ? nullptr : found->second.get();
 }
 
-Attempts::Entry& Attempts::add(std::shared_ptr<const Assignment> assignment) {
-  AttemptName name = assignment->name;
-  auto work = std::make_shared<AttemptWork>(std::move(assignment),
-                                            attempt_folder(settings_.state_folder, name));
-  work->lease_ns = work->assignment->first_lease_ns;
+WorkPtr Attempts::work_of(std::shared_ptr<const Assignment> assignment) const {
+  const std::string folder = attempt_folder(settings_.state_folder, assignment->name);
+  return std::make_shared<AttemptWork>(std::move(assignment), folder);
+}
+
+Attempts::Entry& Attempts::add(WorkPtr work) {
+  const AttemptName name = work->assignment->name;
   auto entry = std::make_unique<Entry>(std::move(work), settings_.checkpoint_interval_ms);
   plan_copies(*entry);
   entry->reported.name = name;
@@ -66,20 +68,38 @@ void Attempts::plan_copies(Entry& entry) {
 
 void Attempts::accept(std::shared_ptr<const Assignment> assignment) {
   if (find(assignment->name) != nullptr) return;
-  Entry& entry = add(std::move(assignment));
+  Entry& entry = add(work_of(std::move(assignment)));
   const Assignment& what = *entry.work->assignment;
-  log(Severity::info) << entry.work->label() << " accepted: '" << what.job.name << "' of "
+  log_accepted(what);
+  if (may_begin(entry)) apply(entry, entry.machine.begin(has_to_fetch(what)));
+}
+
+void Attempts::accept_starting(WorkPtr work) {
+  if (find(work) != nullptr) return;
+  Entry& entry = add(std::move(work));
+  log_accepted(*entry.work->assignment);
+  constexpr bool kToFetch = false;
+  entry.machine.begin(kToFetch);  // what it asks for is being done
+  may_begin(entry);
+}
+
+void Attempts::log_accepted(const Assignment& what) const {
+  log(Severity::info) << attempt_label(what.name) << " accepted: '" << what.job.name << "' of "
                       << what.user << ", slot " << what.slot
                       << (what.checkpoint_generation != 0
                               ? ", from checkpoint " + std::to_string(what.checkpoint_generation)
                               : "");
-  if (evicting_ != SUBLET_LEAVE_NONE) return leave(entry, evicting_);
-  if (all_leave_ != SUBLET_LEAVE_NONE) return leave(entry, all_leave_);
-  apply(entry, entry.machine.begin(has_to_fetch(what)));
+}
+
+bool Attempts::may_begin(Entry& entry) {
+  const sublet_leave_reason reason = evicting_ != SUBLET_LEAVE_NONE ? evicting_ : all_leave_;
+  if (reason == SUBLET_LEAVE_NONE) return true;
+  leave(entry, reason);
+  return false;
 }
 
 void Attempts::adopt(std::shared_ptr<const Assignment> assignment, const FolderFacts& facts) {
-  Entry& entry = add(std::move(assignment));
+  Entry& entry = add(work_of(std::move(assignment)));
   entry.work->adopted = true;
   uint32_t actions = entry.machine.restored(facts);
   const char* found = entry.machine.state() == AttemptState::kRunning     ? "still runs"

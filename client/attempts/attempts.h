@@ -41,6 +41,8 @@ class Attempts {
   void connect(AttemptTasks* tasks, Reporter* reporter);
 
   void accept(std::shared_ptr<const Assignment> assignment);
+  // The same, but its shepherd is being started already: an event of tasks follows.
+  void accept_starting(WorkPtr work);
   void adopt(std::shared_ptr<const Assignment> assignment, const protocol::FolderFacts& facts);
 
   // The owner is back: frames first, then bookkeeping.
@@ -97,7 +99,11 @@ class Attempts {
 
   Entry* find(const AttemptName& name);
   Entry* find(const WorkPtr& work) { return find(work->assignment->name); }
-  Entry& add(std::shared_ptr<const Assignment> assignment);
+  Entry& add(WorkPtr work);
+  WorkPtr work_of(std::shared_ptr<const Assignment> assignment) const;
+  void log_accepted(const Assignment& what) const;
+  // Whether it may begin; else it leaves.
+  bool may_begin(Entry& entry);
   // Carries out the actions of a state machine. `reason` is for kRecordEnd.
   void apply(Entry& entry, uint32_t actions, const std::string& reason = "");
   void send_frames(Entry& entry, uint32_t actions, int64_t now);

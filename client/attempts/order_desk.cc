@@ -40,7 +40,7 @@ std::string label(const AttemptName& name) {
 }  // namespace
 
 OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
-                     std::function<void(std::shared_ptr<const Assignment>)> accepted,
+                     std::function<void(std::shared_ptr<const Assignment>, bool)> accepted,
                      std::function<void(std::vector<VacateOrder>)> vacate)
     : settings_(settings),
       files_(files),
@@ -289,7 +289,7 @@ bool OrderDesk::accept(RunOrder& order, RunAnswer* answer, bool was_ahead) {
   const Assignment& what = order.what;
   try {
     keep_promise(order);
-    accepted_(std::make_shared<const Assignment>(what));
+    accepted_(std::make_shared<const Assignment>(what), was_ahead);
   } catch (const std::exception& error) {
     undo(what.name, was_ahead);
     answer->answer = dynamic_cast<const OsError*>(&error) ? kRunError : kRunLacks;

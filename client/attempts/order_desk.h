@@ -81,10 +81,11 @@ struct DeskSettings {
 
 class OrderDesk {
  public:
-  // accepted: called for each assignment written to disk; vacate: for each order to
-  // leave. Both are called from upcall threads and must not block.
+  // accepted: called for each assignment written to disk, with whether start_ahead() does so; else
+  // it is called from upcall threads and must not block, like vacate, which is called for each
+  // order to leave.
   OrderDesk(const DeskSettings& settings, Files& files, const PublicPresence& presence,
-            std::function<void(std::shared_ptr<const Assignment>)> accepted,
+            std::function<void(std::shared_ptr<const Assignment>, bool from_ahead)> accepted,
             std::function<void(std::vector<VacateOrder>)> vacate);
 
   // Sets the registration whose orders are accepted from now on; "": none. Orders under
@@ -239,7 +240,7 @@ class OrderDesk {
   const DeskSettings settings_;
   Files& files_;
   const PublicPresence& presence_;
-  const std::function<void(std::shared_ptr<const Assignment>)> accepted_;
+  const std::function<void(std::shared_ptr<const Assignment>, bool)> accepted_;
   const std::function<void(std::vector<VacateOrder>)> vacate_;
   SpareFolders spare_folders_;
   std::function<uint64_t()> removable_ = [] { return 0; };

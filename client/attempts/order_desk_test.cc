@@ -70,6 +70,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   FullDisk files_;
   PublicPresence presence_;
   std::vector<std::shared_ptr<const Assignment>> accepted_;
+  std::vector<bool> from_ahead_;
   std::vector<AttemptName> vacated_;
   std::vector<std::pair<AttemptName, std::string>> given_back_;
   bool out_of_memory_ = false;
@@ -98,7 +99,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
     desk_ = std::make_unique<OrderDesk>(
-        settings, files_, presence_, [this](auto a) { accept(a); },
+        settings, files_, presence_, [this](auto a, bool from_ahead) { accept(a, from_ahead); },
         [this](std::vector<VacateOrder> orders) {
           for (const VacateOrder& order : orders) vacated_.push_back(order.name);
         });
@@ -123,7 +124,8 @@ class OrderDeskTest : public CppUnit::TestFixture {
     one.decided_us = kServerUs;
     return one;
   }
-  void accept(std::shared_ptr<const Assignment> assignment) {
+  void accept(std::shared_ptr<const Assignment> assignment, bool from_ahead) {
+    from_ahead_.push_back(from_ahead);
     if (out_of_memory_) throw std::bad_alloc();
     if (on_accept_) on_accept_(assignment->name);
     accepted_.push_back(std::move(assignment));
@@ -348,6 +350,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(size_t{2}, list_attempts(files_, state_.path()).size());
     desk_->release_slot({2, 1});
     CPPUNIT_ASSERT_EQUAL(size_t{3}, accepted_.size());
+    CPPUNIT_ASSERT((from_ahead_ == std::vector<bool>{false, false, true}));
     CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
     CPPUNIT_ASSERT((waiting() == std::vector<AttemptName>{{4, 1}}));
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, accepted_.back()->slot);

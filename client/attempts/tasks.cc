@@ -110,7 +110,12 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
 
 void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()> task,
                         int64_t delay_ms, int64_t pause_ms) {
-  auto guarded = [this, &pool, work, task = std::move(task), pause_ms] {
+  pool.post(guarded(pool, work, std::move(task), pause_ms), delay_ms);
+}
+
+std::function<void()> AttemptTasks::guarded(Workers& pool, const WorkPtr& work,
+                                            std::function<void()> task, int64_t pause_ms) {
+  return [this, &pool, work, task = std::move(task), pause_ms] {
     try {
       task();
     } catch (const std::exception& error) {
@@ -120,7 +125,6 @@ void AttemptTasks::post(Workers& pool, const WorkPtr& work, std::function<void()
       post(pool, work, task, pause, pause);
     }
   };
-  pool.post(std::move(guarded), delay_ms);
 }
 
 void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const std::string& reason) {
@@ -208,6 +212,13 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
     return events_.staging_failed(work, outcome.failed, outcome.reason);
   }
   events_.staged(work);
+}
+
+void AttemptTasks::start_at_once(std::shared_ptr<const Assignment> assignment) {
+  const std::string folder = attempt_folder(desk_.state_folder(), assignment->name);
+  const auto work = std::make_shared<AttemptWork>(std::move(assignment), folder);
+  events_.starting(work);
+  guarded(threads_.starts, work, [this, work] { do_start(work); })();
 }
 
 void AttemptTasks::do_start(const WorkPtr& work) {

@@ -30,6 +30,8 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 
 // Called on the workers' threads.
 struct TaskEvents {
+  // By start_at_once(), before shepherd_started or shepherd_failed.
+  std::function<void(const WorkPtr&)> starting;
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, const GivenAttempt&)> shepherd_started;
@@ -77,6 +79,9 @@ class AttemptTasks {
   // `end` and `reason` are for kRecordEnd. Any thread.
   void perform(const WorkPtr& work, uint32_t actions, protocol::EndCode end, std::string reason);
   static bool has_slow(uint32_t actions);
+  // Starts an attempt for which nothing is to be fetched, and which nobody knows of yet, without
+  // a turn of the reactor and of another thread: its slot waits. A thread of workers.
+  void start_at_once(std::shared_ptr<const Assignment> assignment);
 
   // Removes what clients that were stopped or killed have discarded and not removed. Once, at the
   // start.
@@ -99,6 +104,9 @@ class AttemptTasks {
  private:
   void post(Workers& pool, const WorkPtr& work, std::function<void()> task, int64_t delay_ms = 0,
             int64_t pause_ms = 0);
+  // Repeats it in `pool` after an unexpected exception.
+  std::function<void()> guarded(Workers& pool, const WorkPtr& work, std::function<void()> task,
+                                int64_t pause_ms = 0);
   void run(const WorkPtr& work, uint32_t step, protocol::EndCode end, const std::string& reason);
   void kill_tenant(const WorkPtr& work);
   void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);

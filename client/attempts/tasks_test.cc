@@ -42,6 +42,7 @@ class StrangeFiles : public Files {
 
 class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AttemptTasksTest);
+  CPPUNIT_TEST(one_may_be_started_at_once);
   CPPUNIT_TEST(without_its_shepherd_a_machine_is_in_trouble);
   CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
   CPPUNIT_TEST(local_work_waits_for_no_upload);
@@ -65,6 +66,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   std::condition_variable changed_;
   std::string happened_;
   protocol::EndCode end_ = protocol::kEndNone;
+  std::function<void(const WorkPtr&)> starting_;
   std::unique_ptr<Workers> workers_, uploads_, local_;
   Pace pace_{1, presence_.away};
   std::unique_ptr<OrderDesk> desk_;
@@ -80,7 +82,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     desk.slot_uids = {-1};
     desk.facts.slots = 1;
     desk_ = std::make_unique<OrderDesk>(
-        desk, files_, presence_, [](auto) {}, [](auto) {});
+        desk, files_, presence_, [](auto, bool) {}, [](auto) {});
     workers_ = std::make_unique<Workers>(1);
     uploads_ = std::make_unique<Workers>(1, 19);
     local_ = std::make_unique<Workers>(1);
@@ -89,6 +91,10 @@ class AttemptTasksTest : public CppUnit::TestFixture {
         [] { return false; });
     auto say = [this](const char* what) { return [this, what](const WorkPtr&) { tell(what); }; };
     TaskEvents events;
+    events.starting = [this](const WorkPtr& w) {
+      if (starting_) starting_(w);
+      tell("starting");
+    };
     events.ended = say("ended");
     events.vanished = say("vanished");
     events.still_alive = say("alive");
@@ -149,6 +155,23 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     exit.facts.code = code;
     exit.boot_id = boot_id();
     return exit;
+  }
+
+  // By the thread that asks: it is told first that it starts, and what became of that afterwards.
+  void one_may_be_started_at_once() {
+    const auto prepared = work();
+    const auto here = std::this_thread::get_id();
+    std::thread::id started_by;
+    starting_ = [&](const WorkPtr& w) {
+      started_by = std::this_thread::get_id();
+      CPPUNIT_ASSERT_EQUAL(prepared->folder, w->folder);
+      CPPUNIT_ASSERT(!files_.exists(w->folder + "/" SUBLET_ORDER_FILE));
+    };
+    tasks_->start_at_once(prepared->assignment);
+    CPPUNIT_ASSERT_EQUAL(std::string("starting;failed;"), happened_);
+    CPPUNIT_ASSERT(here == started_by);
+    CPPUNIT_ASSERT(files_.exists(prepared->folder + "/" SUBLET_ORDER_FILE));
+    CPPUNIT_ASSERT_EQUAL(protocol::kEndLost, end_);
   }
 
   void without_its_shepherd_a_machine_is_in_trouble() {

@@ -45,6 +45,7 @@ struct AttemptWork {
   AttemptWork(std::shared_ptr<const Assignment> order, std::string where)
       : assignment(std::move(order)),
         folder(std::move(where)),
+        lease_ns(assignment->first_lease_ns),
         held_generation(assignment->checkpoint_generation) {}
 
   const std::shared_ptr<const Assignment> assignment;
@@ -54,7 +55,7 @@ struct AttemptWork {
   // Written by the reactor thread, read by all.
   std::atomic<bool> stop{false};          // the running task must end as soon as it can
   std::atomic<bool> ended{false};         // its start need not be reported any more
-  std::atomic<int64_t> lease_ns{0};       // CLOCK_BOOTTIME
+  std::atomic<int64_t> lease_ns;          // CLOCK_BOOTTIME
   std::atomic<uint32_t> leave_reason{0};  // enum sublet_leave_reason, as sent to it
   // Written before leave_reason, short_of last.
   std::atomic<uint64_t> short_used{0};

@@ -57,7 +57,7 @@ class DiskWatchTest : public CppUnit::TestFixture {
     desk.slot_uids = {-1, -1};
     desk.disk_reserve = 100 * kMiB;
     desk_ = std::make_unique<OrderDesk>(
-        desk, disk_, presence_, [](auto) {}, [](auto) {});
+        desk, disk_, presence_, [](auto, bool) {}, [](auto) {});
     make_watch({state_.path(), 100 * kMiB, 2000, 5000});
   }
 
