@@ -185,7 +185,7 @@ std::vector<SettingSpec> client_setting_specs() {
        "threads that fetch files and start jobs, and the same number for uploads"},
       {"outbox_limit", T::integer, "1000", 1, 1e6,
        "ended attempts not yet acknowledged; at this number no order is accepted"},
-      {"ahead", T::integer, "4", 0, 64,
+      {"ahead", T::integer, "16", 0, 64,
        "how many jobs may wait here for each slot (at most 64 in all) while jobs end quickly, so "
        "that "
        "the next one starts without asking the server; 0: none"},

@@ -30,6 +30,14 @@ bool was_short(const Pool::State::End& end, Micros short_run) {
          end.staging <= short_run - run;
 }
 
+// How many such jobs the machine ends within short_run: nobody is to wait there for longer, neither
+// they nor who comes after them.
+uint32_t soon_over(const Machine& m, const Pool::State::End& end, Micros short_run) {
+  const Micros held = std::max<Micros>(end.wall, 0) + std::max<Micros>(end.staging, 0);
+  const Micros turns = short_run / std::max<Micros>(held, 1);
+  return static_cast<uint32_t>(std::min<Micros>(turns * m.record.slots, m.ahead.most));
+}
+
 }  // namespace
 
 void Pool::State::note_turn(const Attempt& ended, const End& end) {
@@ -37,7 +45,8 @@ void Pool::State::note_turn(const Attempt& ended, const End& end) {
   if (end.started) {
     m.ahead.last_end = changes.now();
     const bool is_short = was_short(end, parameters.short_run);
-    m.ahead.short_runs = is_short ? std::min(m.ahead.short_runs + 1, m.ahead.most) : 0;
+    m.ahead.short_runs =
+        is_short ? std::min(m.ahead.short_runs + 1, soon_over(m, end, parameters.short_run)) : 0;
   } else if (ended.placed_ahead) {
     m.ahead.short_runs = 0;
   }

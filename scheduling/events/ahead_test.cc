@@ -67,6 +67,7 @@ Submitted::Job asking(uint64_t memory, const std::string& resources = "") {
 class AheadTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AheadTest);
   CPPUNIT_TEST(behind_short_jobs_only);
+  CPPUNIT_TEST(no_more_than_end_soon);
   CPPUNIT_TEST(what_is_fetched_for_long_is_not_short);
   CPPUNIT_TEST(to_whom_announces_it_only);
   CPPUNIT_TEST(each_takes_the_place_of_one_that_ends);
@@ -119,6 +120,24 @@ class AheadTest : public CppUnit::TestFixture {
     r.run(8, kSecond);
     CPPUNIT_ASSERT(r.ahead().empty());
     CPPUNIT_ASSERT((r.there(false) == Jobs{9}));
+  }
+
+  // Together they hold a slot for as long as a short job may.
+  void no_more_than_end_soon() {
+    Rig r;
+    r.report(r.curly, true, 16);
+    r.t.submit("ann", 100);
+    JobId job = 0;
+    const auto run = [&](int times, Micros wall) {
+      for (int i = 0; i < times; ++i) r.run(++job, wall);
+      return r.ahead().size();
+    };
+    CPPUNIT_ASSERT_EQUAL(size_t{16}, run(20, 2 * kMs));
+    CPPUNIT_ASSERT_EQUAL(size_t{15}, run(1, 20 * kMs));  // those that are there stay
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, run(20, 20 * kMs));
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, run(2, 50 * kMs));
+    CPPUNIT_ASSERT_EQUAL(size_t{6}, run(5, 0));
+    CPPUNIT_ASSERT_EQUAL(size_t{16}, run(20, 3 * kMs));
   }
 
   void what_is_fetched_for_long_is_not_short() {
