@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/folder_names.h"
 #include "base/unique_fd.h"
+#include "client/machine/folder_names.h"
 
 namespace sublet::client {
 namespace {

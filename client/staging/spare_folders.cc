@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "attempt/folder.h"
-#include "base/folder_names.h"
 #include "base/log.h"
 #include "base/unique_fd.h"
 #include "client/attempts/assignment.h"
+#include "client/machine/folder_names.h"
 
 namespace sublet::client {
 namespace {

@@ -1,14 +1,14 @@
 // The names in an open folder, read without the C library's buffer of 32 kB and the calls with
 // which it prepares one. One thread.
-#ifndef SUBLET_BASE_FOLDER_NAMES_H_
-#define SUBLET_BASE_FOLDER_NAMES_H_
+#ifndef SUBLET_CLIENT_MACHINE_FOLDER_NAMES_H_
+#define SUBLET_CLIENT_MACHINE_FOLDER_NAMES_H_
 
 #include <dirent.h>
 #include <string.h>
 
 #include <cstddef>
 
-namespace sublet {
+namespace sublet::client {
 
 class FolderNames {
  public:
@@ -39,6 +39,6 @@ class FolderNames {
   alignas(dirent64) char entries_[2048];
 };
 
-}  // namespace sublet
+}  // namespace sublet::client
 
-#endif  // SUBLET_BASE_FOLDER_NAMES_H_
+#endif  // SUBLET_CLIENT_MACHINE_FOLDER_NAMES_H_

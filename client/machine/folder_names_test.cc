@@ -1,4 +1,4 @@
-#include "base/folder_names.h"
+#include "client/machine/folder_names.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
 
-namespace sublet {
+namespace sublet::client {
 
 class FolderNamesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(FolderNamesTest);
@@ -55,4 +55,4 @@ class FolderNamesTest : public CppUnit::TestFixture {
 
 CPPUNIT_TEST_SUITE_REGISTRATION(FolderNamesTest);
 
-}  // namespace sublet
+}  // namespace sublet::client
