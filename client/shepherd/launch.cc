@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <limits.h>
 #include <linux/keyctl.h>
 #include <signal.h>
@@ -61,10 +60,11 @@ bool forbid_cores() {
   return setrlimit(RLIMIT_CORE, &kOne) == 0 || setrlimit(RLIMIT_CORE, &kNone) == 0;
 }
 
-// Who may lower his nice value may also leave the idle class.
+// Who may lower his nice value may also leave the idle class, as may who may be of the real-time
+// class.
 bool stay_idle() {
   constexpr struct rlimit kNone = {};
-  return setrlimit(RLIMIT_NICE, &kNone) == 0;
+  return setrlimit(RLIMIT_NICE, &kNone) == 0 && setrlimit(RLIMIT_RTPRIO, &kNone) == 0;
 }
 
 bool set_limits(const sublet_order& order) {
@@ -91,14 +91,17 @@ bool leave_keyring() {
          errno == EPERM;  // a container forbids it, and so does not let the job use it either
 }
 
+// By system call: the C library takes a lock for these, which would stay locked in a fork server's
+// memory if the child was killed meanwhile.
 bool become(const sublet_order& order) {
   if (order.gid >= 0) {
     auto gid = static_cast<gid_t>(order.gid);
-    if (setgroups(0, nullptr) != 0 || setresgid(gid, gid, gid) != 0) return false;
+    if (syscall(SYS_setgroups, 0L, nullptr) != 0 || syscall(SYS_setresgid, gid, gid, gid) != 0)
+      return false;
   }
   if (order.uid >= 0) {
     auto uid = static_cast<uid_t>(order.uid);
-    if (setresuid(uid, uid, uid) != 0) return false;
+    if (syscall(SYS_setresuid, uid, uid, uid) != 0) return false;
   }
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
@@ -145,12 +148,24 @@ const char* become_tenant() {
   return nullptr;
 }
 
+// Whether the kernel lets others of the same account trace a process that was root's. A child that
+// has become the job's shares memory with the server.
+bool lets_others_trace() {
+  char text[8] = {};
+  const int file = open_kernel_file("/proc/sys/fs", "suid_dumpable", O_RDONLY);
+  if (file < 0) return false;
+  const bool lets = read(file, text, sizeof text - 1) > 0 && *text == '1';
+  close(file);
+  return lets;
+}
+
 // For all jobs of a room. Forbidden cores and the keyring come before the filter, which keeps both
 // as they are. In a keyring that they share a job cannot leave anything: the filter is there.
 bool prepare_for_all(const void* room, const CallSecret& secret) {
-  return !become_tenant() && forbid_cores() && static_cast<const Room*>(room)->enter_for_all() &&
-         leave_keyring() && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         enter_domain(landlock_version()) && refuse_calls_without(secret);
+  return !lets_others_trace() && !become_tenant() && forbid_cores() &&
+         static_cast<const Room*>(room)->enter_for_all() && leave_keyring() &&
+         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && enter_domain(landlock_version()) &&
+         refuse_calls_without(secret);
 }
 
 // What the job will see: namespaces of its own, or its room.

@@ -5,6 +5,7 @@
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_CALL_FILTER_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_CALL_FILTER_H_
 
+#include <linux/filter.h>
 #include <stdint.h>
 
 namespace sublet::shepherd {
@@ -19,10 +20,16 @@ struct CallSecret {
 };
 
 // The same in a process that creates such children: they inherit the filter, which is cheaper than
-// one for each. Only who has the secret can still use clone3 under it: by these numbers in the two
-// registers behind those that the call uses. The process does not tell its children. False if the
-// kernel has no filters, too.
+// one for each. Only who has the secret can still use clone3 and unshare under it: by these numbers
+// as the third and the fourth argument, which the calls do not have. The process does not tell its
+// children. False if the kernel has no filters, too, or on another processor than those for which
+// this is made.
 bool refuse_calls_without(const CallSecret& secret);
+
+// The filter: what knows the secret, and then the other rows.
+constexpr unsigned kMostFilterRows = 1024;
+// Returns how many there are; 0: it is not made for this processor.
+unsigned short make_filter_with(const CallSecret& secret, sock_filter* rows);
 
 }  // namespace sublet::shepherd
 

@@ -18,8 +18,9 @@ namespace {
 
 constexpr pid_t kReady = 1;  // what start() is answered
 constexpr pid_t kFailed = -1;
-// How often somebody who waits looks whether the other has ended, and how often he does so.
-constexpr long kLookNs = 10'000'000;
+// The shepherd hears nothing of the owner meanwhile. It looks again after such a time, and at most
+// so often: on a busy machine the child has been created, but cannot say so yet.
+constexpr long kLookNs = 500'000;
 constexpr int kLooks = 100;
 
 // Until *word is another value, or for so long.

@@ -26,6 +26,9 @@ class ForkServer {
   using Run = void (*)(void* argument);
 
   bool runs() const { return pid_ > 0; }
+  const CallSecret& secret() const { return secret_; }
+  // Notices if it has ended.
+  void look() { has_ended(); }
   // False if it cannot be made, or does not answer.
   bool start(Prepare prepare, const void* where);
   // A child, in the cgroups, that does `run`, whose argument lies in shared memory. -1: the server

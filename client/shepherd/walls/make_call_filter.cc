@@ -1,7 +1,7 @@
-// make_call_filter NAME [plain] [secret]: run by the build, prints the source file that defines
-// NAME of call_filter.cc. The kernel runs a new filter once for each number of a call, to find out
-// what it always permits. So it is a tree of numbers; a plain one compares one by one, and is there
-// for a test. One with a secret permits clone3 to who knows that.
+// make_call_filter NAME [plain]: run by the build, prints the source file that defines NAME of
+// call_filter.cc. The kernel runs a new filter once for each number of a call, to find out what it
+// always permits. So it is a tree of numbers; a plain one compares one by one, and is there for a
+// test.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -16,8 +16,6 @@
 
 #include <initializer_list>
 
-#include "client/shepherd/walls/secret_marks.h"
-
 namespace {
 
 #ifndef TIOCLINUX
@@ -29,7 +27,6 @@ constexpr unsigned CLONE_NEWTIME = 0x80;
 
 scmp_filter_ctx filter;
 bool failed = false;
-bool has_secret = false;
 
 void add(uint32_t answer, int call, std::initializer_list<scmp_arg_cmp> where = {}) {
   const int error = seccomp_rule_add_array(filter, answer, call,
@@ -47,15 +44,6 @@ void refuse_flag(int call, uint64_t flag) {
   add(SCMP_ACT_ERRNO(EPERM), call, {SCMP_A0_64(SCMP_CMP_MASKED_EQ, flag, flag)});
 }
 
-// Its flags are in memory, where a filter cannot look. The C library then uses clone.
-void refuse_clone3() {
-  const uint32_t answer = SCMP_ACT_ERRNO(ENOSYS);
-  if (!has_secret) return add(answer, SCMP_SYS(clone3));
-  const auto& words = sublet::shepherd::kSecretMarks.words;
-  add(answer, SCMP_SYS(clone3), {SCMP_A2_64(SCMP_CMP_NE, words[0])});
-  add(answer, SCMP_SYS(clone3), {SCMP_A3_64(SCMP_CMP_NE, words[1])});
-}
-
 // New namespaces give a job the kernel's code for administrators.
 void refuse_namespaces() {
   for (const uint64_t kind : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC,
@@ -67,7 +55,8 @@ void refuse_namespaces() {
   // A child of the shepherd, for which the first process of its namespace would not wait.
   refuse_flag(SCMP_SYS(clone), CLONE_PARENT);
   refuse({SCMP_SYS(setns)});
-  refuse_clone3();
+  // Its flags are in memory, where a filter cannot look. The C library then uses clone.
+  add(SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3));
 }
 
 void refuse_mounts() {
@@ -144,13 +133,8 @@ bool print(const char* name) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool plain = false;
-  for (int i = 2; i < argc; ++i) {
-    const bool is_plain = strcmp(argv[i], "plain") == 0;
-    if (!is_plain && strcmp(argv[i], "secret") != 0) return 64;
-    (is_plain ? plain : has_secret) = true;
-  }
-  if (argc < 2) return 64;
+  const bool plain = argc == 3 && strcmp(argv[2], "plain") == 0;
+  if (argc != 2 && !plain) return 64;
   filter = seccomp_init(SCMP_ACT_ALLOW);
   if (filter == nullptr) return 1;
   // Calls by numbers of a kind that is not known here, such as x32.

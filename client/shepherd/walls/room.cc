@@ -77,6 +77,7 @@ bool Room::reserve() const {
 
 void Room::look() {
   if (init_ > 0 && waitpid(init_, nullptr, WNOHANG) != 0) forget();
+  server_.look();
 }
 
 // Whether it has said all that it was asked.
@@ -208,56 +209,37 @@ const char* Room::show() {
   if (!getcwd(notes_.folder, PATH_MAX)) return "walls";
   if (!notes_.covers_own) return nullptr;
   const int tree = open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0) return "walls";
-  const bool entered = setns(first_ + kMounts, CLONE_NEWNS) == 0;
-  const char* failed = entered ? nullptr : "namespaces";
+  const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const char* failed = tree < 0 || root < 0 || folder < 0 ? "walls" : nullptr;
+  const bool entered = !failed && setns(first_ + kMounts, CLONE_NEWNS) == 0;
+  if (!failed && !entered) failed = "namespaces";
   if (entered && !mount_folder(tree)) failed = "walls";
   const int error = errno;
-  close(tree);
-  // This process is to be outside, in the attempt's folder.
-  if (entered && (setns(first_ + kOwnMounts, CLONE_NEWNS) != 0 || chdir(notes_.folder) != 0))
-    _exit(1);
+  if (entered && !go_back(root, folder)) _exit(1);
+  for (const int opened : {tree, root, folder})
+    if (opened >= 0) close(opened);
   errno = error;
   return failed;
 }
 
-// What the server has prepared must be as the child itself would do it.
-bool Room::can_be_served(const sublet_order& order, const Cgroups& cgroups) const {
-  constexpr int kMostFailures = 3;
-  return was_used_ && !cgroups.are_new() && are_cgroups_hidden(order, false) &&
-         server_failures_ < kMostFailures && kernel_filters_calls();
+// This process is to be outside, where it was. Who enters mounts is at their root.
+bool Room::go_back(int root, int folder) const {
+  return setns(first_ + kOwnMounts, CLONE_NEWNS) == 0 && fchdir(root) == 0 && chroot(".") == 0 &&
+         fchdir(folder) == 0;
 }
 
-// A namespace of control groups shows those of the process that makes it, which must not be the
-// server's: it outlives the job.
-bool Room::open_view(Cgroups& cgroups) const {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  const pid_t maker = cgroups.fork();
-  if (maker == 0) {
-    close(ends[0]);
-    const bool made = !cgroups.join() && unshare(CLONE_NEWCGROUP) == 0 && say(ends[1], kReady);
-    char none;
-    _exit(made && recv(ends[1], &none, 1, 0) == 0 ? 0 : 1);
-  }
-  close(ends[1]);
-  char answer;
-  char path[64];
-  snprintf(path, sizeof path, "/proc/%d/ns/cgroup", static_cast<int>(maker));
-  const bool opened = maker > 0 && recv(ends[0], &answer, 1, 0) == 1 &&
-                      place(open(path, O_RDONLY | O_CLOEXEC), first_ + kView);
-  close(ends[0]);
-  while (maker > 0 && waitpid(maker, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return opened;
+// Its children cannot mount anything.
+bool Room::can_be_served(const sublet_order& order, const Cgroups& cgroups) const {
+  constexpr int kMostFailures = 3;
+  return was_used_ && are_cgroups_hidden(order, cgroups.are_new()) &&
+         server_failures_ < kMostFailures && kernel_filters_calls();
 }
 
 pid_t Room::fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning) {
   served_ = can_be_served(order, cgroups);
-  if (!served_) server_.end();
   if (served_ && !server_.runs()) {
-    served_ = open_view(cgroups) && server_.start(beginning.prepare, this);
-    shepherd::reserve(first_ + kView);
+    served_ = server_.start(beginning.prepare, this);
     if (!served_) ++server_failures_;
   }
   if (served_) {
@@ -281,7 +263,7 @@ pid_t Room::fork_directly(Cgroups& cgroups, const Beginning& beginning) const {
 }
 
 bool Room::enter_for_all() const {
-  return setns(first_ + kView, CLONE_NEWCGROUP) == 0 && setns(first_ + kMounts, CLONE_NEWNS) == 0 &&
+  return setns(first_ + kMounts, CLONE_NEWNS) == 0 &&
          setns(first_ + kMessages, CLONE_NEWIPC) == 0 &&
          setns(first_ + kProcesses, CLONE_NEWPID) == 0;
 }
@@ -300,8 +282,13 @@ bool Room::are_cgroups_hidden(const sublet_order& order, bool new_ones) const {
 }
 
 const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) {
-  if (served_) return nullptr;
-  if (unshare(CLONE_NEWCGROUP) != 0) return "walls";
+  // Not by the server for all: its children would then be created from outside of their view, which
+  // the kernel forbids where control groups are delegated by namespaces.
+  const uint64_t(&secret)[2] = server_.secret().words;
+  const bool is_in_view = served_ ? syscall(SYS_unshare, static_cast<long>(CLONE_NEWCGROUP), 0L,
+                                            secret[0], secret[1]) == 0
+                                  : unshare(CLONE_NEWCGROUP) == 0;
+  if (!is_in_view) return "walls";
   if (are_cgroups_hidden(order, new_ones)) return nullptr;
   const bool made = notes_.cover == Cover::kMade;
   notes_.cover = Cover::kHalf;

@@ -31,7 +31,7 @@ class Room {
  public:
   // Uses the descriptors from this number on.
   explicit Room(int first_descriptor) : first_(first_descriptor) {}
-  static constexpr int kDescriptors = 7;
+  static constexpr int kDescriptors = 6;
   // Takes their numbers. False with errno.
   bool reserve() const;
 
@@ -94,16 +94,16 @@ class Room {
   };
   enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
-  enum { kReport, kOwnProcesses, kOwnMounts, kProcesses, kMounts, kMessages, kView };
+  enum { kReport, kOwnProcesses, kOwnMounts, kProcesses, kMounts, kMessages };
 
   bool fits(const sublet_order& order);
   bool make(const sublet_order& order);
   bool open_namespaces() const;
   bool can_be_entered();
   bool mount_folder(int tree);
+  bool go_back(int root, int folder) const;
   bool can_be_served(const sublet_order& order, const Cgroups& cgroups) const;
   bool are_cgroups_hidden(const sublet_order& order, bool new_ones) const;
-  bool open_view(Cgroups& cgroups) const;
   pid_t fork_directly(Cgroups& cgroups, const Beginning& beginning) const;
   bool is_silent() const;
   void forget();
