@@ -21,6 +21,8 @@
 #include <boost/smart_ptr/shared_ptr.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -108,13 +110,16 @@ class Backend
 
   void consume(const logging::record_view& view) {
     logging::visit<Record>("Record", view, [this](const Record& record) { gather(record); });
-    if (dropped == reported_) return;
-    const int64_t now = system_clock().boot_ns();
-    if (losing_since_ns_ == 0) losing_since_ns_ = now;
-    if (overflow_backlog == 0 || now - losing_since_ns_ >= kReportEveryNs) report();
+    report_if_due();
   }
 
   void flush() {
+    write_gathered();
+    report_if_due();
+  }
+
+  // No more lines come.
+  void finish() {
     write_gathered();
     if (dropped != reported_) report();
   }
@@ -159,7 +164,9 @@ class Backend
     if (!fd_.valid()) try_to_open();
     if (!fd_.valid()) return lines_in(lines);
     size_ += lines.size();
-    const uint64_t lost = lines_in(write_whole(fd_.get(), torn_ ? "\n" + lines : lines));
+    // A line of which a part was written is ended first.
+    const bool ended = !torn_ || write_whole(fd_.get(), "\n").empty();
+    const uint64_t lost = lines_in(ended ? write_whole(fd_.get(), lines) : lines);
     torn_ = lost > 0;  // on a full disk part of one may have been written
     return lost;
   }
@@ -173,8 +180,17 @@ class Backend
   }
 
   void write_gathered() {
-    if (!gathered_.empty()) dropped += write_lines(gathered_);
-    gathered_.clear();
+    if (gathered_.empty()) return;
+    std::string lines;
+    lines.swap(gathered_);
+    dropped += write_lines(lines);
+  }
+
+  void report_if_due() {
+    if (dropped == reported_) return;
+    const int64_t now = system_clock().boot_ns();
+    if (losing_since_ns_ == 0) losing_since_ns_ = now;
+    if (overflow_backlog == 0 || now - losing_since_ns_ >= kReportEveryNs) report();
   }
 
   void report() {
@@ -211,6 +227,7 @@ class Writer {
     wake();
     thread_.join();
     write_queued();
+    guarded([this] { sink_->locked_backend()->finish(); });
   }
   // After a line was queued. Any thread.
   void wake() {
@@ -230,8 +247,18 @@ class Writer {
   }
   // Not by the sink's flush(), during which who queues a line would wait.
   void write_queued() {
-    sink_->feed_records();
-    sink_->locked_backend()->flush();
+    guarded([this] {
+      sink_->feed_records();
+      sink_->locked_backend()->flush();
+    });
+  }
+  // Without memory lines are lost, and nothing else.
+  static void guarded(const std::function<void()>& write) {
+    try {
+      write();
+    } catch (const std::exception&) {
+      ++dropped;
+    }
   }
 
   const boost::shared_ptr<Sink> sink_;
