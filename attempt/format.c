@@ -243,7 +243,7 @@ static const char* finish(const struct sublet_format* format, uint64_t seen, voi
 /* What has been read of a text. */
 struct progress {
   uint64_t seen; /* keys, a bit for each */
-  size_t next;   /* where the next key is in a text that was printed here */
+  size_t last;   /* the newest one: in a text that was printed here the next one is near */
 };
 
 static const char* parse_line(const struct sublet_format* format, char* line, void* out,
@@ -252,11 +252,11 @@ static const char* parse_line(const struct sublet_format* format, char* line, vo
   if (!space) return "a line has no value";
   *space = 0;
   for (size_t tried = 0; tried < format->count; ++tried) {
-    const size_t i = (progress->next + tried) % format->count;
+    const size_t i = (progress->last + tried) % format->count;
     if (strcmp(format->fields[i].name, line) != 0) continue;
     int repeated = progress->seen >> i & 1;
     progress->seen |= 1ull << i;
-    progress->next = i + 1;
+    progress->last = i;
     return take(&format->fields[i], space + 1, out, repeated);
   }
   return format->refuse_unknown ? "a key is unknown" : NULL;

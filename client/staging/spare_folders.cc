@@ -65,14 +65,21 @@ bool clear(int folder) {
   });
 }
 
-// Of what kind the names are is seen later, but for the texts, which are removed.
+bool is_folder(int above, const dirent64& entry) {
+  struct stat about;
+  if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
+  return fstatat(above, entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode);
+}
+
 bool has_only_known_names(int folder) {
   FolderNames names(folder);
   while (const dirent64* entry = names.next()) {
     const std::string_view name = entry->d_name;
-    if (!is_among(kFolders, name) && !is_among(kWrittenOver, name) && !is_among(kTexts, name) &&
-        name != SUBLET_STATUS_FILE)
-      return false;
+    const bool known =
+        is_folder(folder, *entry)
+            ? is_among(kFolders, name)
+            : is_among(kWrittenOver, name) || is_among(kTexts, name) || name == SUBLET_STATUS_FILE;
+    if (!known) return false;
   }
   return !names.failed();
 }
@@ -82,10 +89,13 @@ bool make_plain(int folder, int64_t uid) {
   if (!has_only_known_names(folder)) return false;
   const UniqueFd status = open_there(folder, SUBLET_STATUS_FILE, 0);
   if (!is_as_made(status, uid, S_IFREG | 0600)) return false;
-  for (const char* name : kFolders) {
-    const UniqueFd inner = open_there(folder, name, O_DIRECTORY);
-    if (!is_as_made(inner, uid, S_IFDIR | 0700) || !clear(inner.get())) return false;
+  std::array<UniqueFd, kFolders.size()> inner;
+  for (size_t i = 0; i < kFolders.size(); ++i) {
+    inner[i] = open_there(folder, kFolders[i], O_DIRECTORY);
+    if (!is_as_made(inner[i], uid, S_IFDIR | 0700)) return false;
   }
+  for (const UniqueFd& one : inner)
+    if (!clear(one.get())) return false;
   return std::ranges::all_of(kTexts, [folder](const char* name) {
     return unlinkat(folder, name, 0) == 0 || errno == ENOENT;
   });
