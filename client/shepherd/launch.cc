@@ -153,10 +153,9 @@ const char* become_tenant() {
 bool lets_others_trace() {
   char text[8] = {};
   const int file = open_kernel_file("/proc/sys/fs", "suid_dumpable", O_RDONLY);
-  if (file < 0) return false;
-  const bool lets = read(file, text, sizeof text - 1) > 0 && *text == '1';
-  close(file);
-  return lets;
+  const bool known = file >= 0 && read(file, text, sizeof text - 1) > 0;
+  if (file >= 0) close(file);
+  return !known || *text == '1';
 }
 
 // For all jobs of a room. Forbidden cores and the keyring come before the filter, which keeps both
@@ -209,7 +208,8 @@ const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Wei
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent";
-  if (prepared) return nullptr;
+  // Its memory is the server's, too, and that may have been changed in between.
+  if (prepared) return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? nullptr : "account";
   if (!enter_domain(landlock_version())) return "domain";
   return refuse_calls() ? nullptr : "call filter";
 }

@@ -110,11 +110,11 @@ bool write_atomically(int folder, const char* name, const char* bytes, size_t si
 
 // The call as an instruction: a function that makes it would return in the child, and the parent
 // then find its return address overwritten. For the same reason nothing may be optimised here so
-// that `run` takes this function's place on the stack. The address sanitizer would take what the
+// that `run` takes this function's place on the stack. A sanitizer would take what the
 // child leaves on the stack for the parent's.
 [[gnu::noinline]] static long clone_here(clone_args* how, const uint64_t (&unused)[2],
                                          void (*run)(void*), void* argument) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   long result = clone_copy(how, unused);
 #elif defined(__x86_64__)
   long result = SYS_clone3;

@@ -37,7 +37,7 @@ pid_t fork_sibling();
 
 // clone3(); the child does `run`, which must not return. It may borrow this process's memory and
 // stack (CLONE_VM with CLONE_VFORK), where the processor is one of those for which this is made;
-// elsewhere, and with the address sanitizer, it gets a copy. `unused`: two more arguments, for a
+// elsewhere, and with a sanitizer, it gets a copy. `unused`: two more arguments, for a
 // filter of calls. The number of the child, or -1 with errno.
 pid_t clone_and_run(clone_args& how, const uint64_t (&unused)[2], void (*run)(void*),
                     void* argument);

@@ -123,6 +123,7 @@ bool Room::prepare(const sublet_order& order, const char* kept) {
 bool Room::make(const sublet_order& order) {
   memset(&notes_, 0, sizeof notes_);
   was_used_ = false;
+  server_failures_ = 0;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
   init_ = start(order, ends[0], ends[1]);

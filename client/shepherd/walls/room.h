@@ -120,7 +120,7 @@ class Room {
   ForkServer server_;
   bool served_ = false;      // the present attempt
   bool was_used_ = false;    // by another attempt before
-  int server_failures_ = 0;  // in a row
+  int server_failures_ = 0;  // in a row, in this room
   int failures_ = 0;         // to make a room, in a row
   bool used_ = false;        // by the present attempt
   Question question_ = Question::kNone;
