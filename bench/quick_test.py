@@ -53,7 +53,8 @@ METRICS = {
              for what in ("_cpu", "_wakeups")] + ["mouse_events", "agent_private_memory"] +
             [way + what for way in SLOTS for what in (
                 "_kernel", "_shepherd_private", "_shepherd_shared", "_job_private")] +
-            [way + "_init_private" for way in SLOTS if way != "slot_bare"],
+            [way + what for way in SLOTS if way != "slot_bare"
+             for what in ("_init_private", "_fork_server_private")],
     "owner": [metric + part for metric in [
         group + way for group in EVICTIONS for way in ("_stopped", "_sensed", "_left", "_gone")] +
               ["save_took"]
@@ -78,10 +79,10 @@ METRICS = {
 OPTIONAL = {"rival_xargs", "rival_parallel", "rival_tsp"}
 # Measured over a short time, in clock ticks or above noise: may be zero. The desktop's agent may
 # sleep all the while. The last instant at which a job runs after the event may be zero, too: it may
-# not run any more.
+# not run any more. A slot need not have a fork server.
 MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "mouse_agent_cpu", "mouse_agent_wakeups",
                "idle_point", "idle_point_called",
-               *(way + "_kernel" for way in SLOTS),
+               *(way + what for way in SLOTS for what in ("_kernel", "_fork_server_private")),
                *(cpu + "_" + queue for cpu in ("cpu_all", "cpu_shepherds_and_jobs", "cpu_monitor")
                  for queue in QUEUES),
                *(group + way + part for group in (*EVICTIONS, *FEW)
@@ -91,6 +92,7 @@ MAY_BE_ZERO = {"saves_missing", "cpu_10_machines", "mouse_agent_cpu", "mouse_age
 # Of the budgets, those that hold also in a short run beside other load.
 AT_MOST = {"workstation_private_memory": 4.0, "workstation_wakeups": 4.0,
            "slot_walls_shepherd_private": 100, "slot_walls_init_private": 100,
+           "slot_walls_fork_server_private": 100,
            "slot_bare_shepherd_private": 150}
 
 

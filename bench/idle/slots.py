@@ -2,7 +2,7 @@
 
 `sleep` runs in many slots at once; each figure is for one of them. `private` is the memory of the
 attempt's processes that no other shares: the shepherd's, that of the first process of the job's
-namespace (`init`), and of `sleep` itself (`job`). `shared` is mostly the shepherd's program, which
+namespace (`init`), of its fork server, if it has one, and of `sleep` itself (`job`). `shared` is mostly the shepherd's program, which
 all have in common, and which is there once. `kernel` is what the kernel's own memory has grown by:
 slabs that it cannot give back, stacks, page tables and per-CPU areas, so processes, namespaces,
 mounts and control groups; the median of several rounds. Other load on the machine makes it wrong.
@@ -48,14 +48,23 @@ def fill(pool, client, jobs, options, inits_each):
     shepherds = [int(one["shepherd_pid"]) for one in records]
     programs = [int(one["job_pid"]) for one in records]
 
-    def inits():
-        return {pid for one in shepherds for pid in harness.children(one)} - {*programs}
+    def helpers(*names):
+        return {pid for one in shepherds for pid in harness.children(one)
+                if pid not in programs and program(pid) in names}
+
+    def others():
+        return {pid for one in shepherds for pid in harness.children(one)} - {*programs} - helpers(
+            "sublet-init", "sublet-forks")
     # The process that makes a slot's namespaces may not have ended yet.
-    harness.wait_for(lambda: len(inits()) == inits_each * jobs, "only the first processes to be left")
+    harness.wait_for(lambda: not others() and len(helpers("sublet-init")) == inits_each * jobs,
+                     "only the first processes, and fork servers, to be left")
     held["shepherd_private"] = measure.private_bytes(shepherds)
     held["shepherd_shared"] = measure.mapped_bytes(shepherds, "Shared_")
     if inits_each:
-        held["init_private"] = measure.private_bytes(inits())
+        held["init_private"] = measure.private_bytes(helpers("sublet-init"))
+        # Of the slots that have one: those whose namespaces have been used before.
+        servers = helpers("sublet-forks")
+        held["fork_server_private"] = jobs * measure.private_bytes(servers) / max(1, len(servers))
     held["job_private"] = measure.private_bytes(programs)
     pool.sublet("rm", "%d-%d" % (ids[0], ids[-1]))
     harness.wait_for(lambda: not client.attempts(), "all jobs to be gone")
