@@ -31,31 +31,8 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(a_lost_folder_is_made_anew);
   CPPUNIT_TEST_SUITE_END();
 
-  static bool skip(const char* what) {
-    return skip_without_walls(what) || skip_unless_root(what) || without_cgroups();
-  }
-  static bool without_cgroups() {
-    Rig rig;
-    return !rig.cgroups().can_kill();
-  }
-
-  // The same account for all, as the attempts of a slot have it.
-  static AttemptOrder order(Rig& rig, const std::string& script) {
-    AttemptOrder order = rig.order({});
-    order.uid = order.gid = 100'000 + getpid() * 64ll;
-    order.program = "/bin/sh";
-    order.arguments = {"sh", "-c", script};
-    order.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
-    rig.use_cgroups(&order);
-    return order;
-  }
-  static std::string tell(Rig& rig, SlotShepherd& slot, const AttemptOrder& order) {
-    const AttemptExit end = rig.run_in(slot, order);
-    CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
-    return rig.read(rig.folder(order) + "/stdout");
-  }
   static std::string tell(Rig& rig, SlotShepherd& slot, const std::string& script) {
-    return tell(rig, slot, order(rig, script));
+    return rig.tell(slot, rig.script(script));
   }
   static constexpr char kWhere[] = "for n in mnt ipc pid; do readlink /proc/self/ns/$n; done";
   static std::string where(Rig& rig, SlotShepherd& slot) { return tell(rig, slot, kWhere); }
@@ -63,7 +40,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   static pid_t first_of(const SlotShepherd& slot) { return child_named(slot, "sublet-init"); }
 
   void is_kept_for_the_next_attempt() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string first = where(rig, slot);
@@ -74,42 +51,42 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void is_made_anew_for_others() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     where(rig, slot);
     pid_t last = first_of(slot);
     const auto is_new = [&](const AttemptOrder& order) {
-      const pid_t before = std::exchange(last, (tell(rig, slot, order), first_of(slot)));
+      const pid_t before = std::exchange(last, (rig.tell(slot, order), first_of(slot)));
       return last > 0 && before != last;
     };
-    AttemptOrder next = order(rig, kWhere);
+    AttemptOrder next = rig.script(kWhere);
     CPPUNIT_ASSERT(!is_new(next));
-    next = order(rig, kWhere);
+    next = rig.script(kWhere);
     next.user = "another";
     CPPUNIT_ASSERT(is_new(next));
-    next = order(rig, kWhere);
+    next = rig.script(kWhere);
     next.uid = next.gid = next.uid + 1;
     CPPUNIT_ASSERT(is_new(next));
-    next = order(rig, kWhere);
+    next = rig.script(kWhere);
     next.limit_memory = 100 << 20;
     CPPUNIT_ASSERT(is_new(next));
     // These have namespaces of their own, which are not kept.
     for (int i = 0; i < 2; ++i) {
-      next = order(rig, kWhere);
+      next = rig.script(kWhere);
       next.user = "";
-      CPPUNIT_ASSERT(!tell(rig, slot, next).empty());
+      CPPUNIT_ASSERT(!rig.tell(slot, next).empty());
       CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
-      next = order(rig, kWhere);
+      next = rig.script(kWhere);
       next.no_network = 1;
-      CPPUNIT_ASSERT(!tell(rig, slot, next).empty());
+      CPPUNIT_ASSERT(!rig.tell(slot, next).empty());
       CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
-      CPPUNIT_ASSERT(is_new(order(rig, kWhere)));
+      CPPUNIT_ASSERT(is_new(rig.script(kWhere)));
     }
   }
 
   void is_made_anew_if_anything_is_left() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string look =
@@ -133,7 +110,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void is_kept_if_all_has_been_removed() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string first = where(rig, slot);
@@ -144,11 +121,11 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
 
   // They have left its session, ignore signals, and have no parent.
   void has_no_process_of_the_attempt_before() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     AttemptOrder daemons = rig.order({"daemons", "20"});
-    daemons.uid = daemons.gid = order(rig, "").uid;
+    daemons.uid = daemons.gid = rig.script("").uid;
     rig.use_cgroups(&daemons);
     rig.run_in(slot, daemons);
     CPPUNIT_ASSERT_EQUAL(0, rig.processes_of(rig.folder(daemons)));
@@ -160,18 +137,18 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void shows_only_the_folder_of_the_attempt() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     rig.set_places({{rig.base()}, {}});
     SlotShepherd slot = rig.start_slot();
     const std::string look = "pwd; ls -A ..; ls " + rig.base() + "/attempts 2>&- || echo closed";
-    AttemptOrder one = order(rig, look + "; echo secret >out");
-    const std::string first = tell(rig, slot, one);
+    AttemptOrder one = rig.script(look + "; echo secret >out");
+    const std::string first = rig.tell(slot, one);
     CPPUNIT_ASSERT(first.starts_with(rig.folder(one) + "/work\n"));
     CPPUNIT_ASSERT(first.ends_with("closed\n"));
     AttemptOrder two =
-        order(rig, look + "; cat " + rig.folder(one) + "/work/out 2>&- || echo refused; " + kWhere);
-    const std::string second = tell(rig, slot, two);
+        rig.script(look + "; cat " + rig.folder(one) + "/work/out 2>&- || echo refused; " + kWhere);
+    const std::string second = rig.tell(slot, two);
     CPPUNIT_ASSERT(second.starts_with(rig.folder(two) + "/work\n"));
     CPPUNIT_ASSERT(second.find("closed\nrefused\n") != std::string::npos);
     CPPUNIT_ASSERT(second.ends_with(where(rig, slot)));
@@ -183,7 +160,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void has_its_own_view_of_control_groups() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string look =
@@ -195,7 +172,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void may_lose_its_first_process() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     where(rig, slot);
@@ -209,7 +186,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
          "(setsid sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; >gone' &); "
          "until test -e gone; do sleep 0.01; done; rm gone");
     AttemptOrder waits = rig.order({"wait"});
-    waits.uid = waits.gid = order(rig, "").uid;
+    waits.uid = waits.gid = rig.script("").uid;
     rig.use_cgroups(&waits);
     const std::string folder = rig.prepare(waits);
     const auto given = slot.run({static_cast<uint64_t>(waits.job), 1});
@@ -225,7 +202,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
 
   // What a job left in its memory is freed when nobody holds its namespaces any more.
   void holds_no_memory_when_it_has_gone() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const auto holds_others = [&] {
@@ -252,7 +229,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
 
   // Of children that end when the shepherd is about to kill them, 2 ms after the program.
   void an_answer_is_of_one_attempt() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     for (int i = 0; i < 60; ++i) {
@@ -264,7 +241,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void ends_with_the_shepherd() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     where(rig, slot);
@@ -278,12 +255,12 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
 
   // Their parents do not wait for them: the first process does.
   void counts_what_orphans_used() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
     const auto used = [&](const std::string& script) {
-      const AttemptExit end = rig.run_in(slot, order(rig, script));
+      const AttemptExit end = rig.run_in(slot, rig.script(script));
       return end.facts.cpu_user_us + end.facts.cpu_system_us;
     };
     const int64_t alone = used(burn);
@@ -295,15 +272,15 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void goes_with_the_slot() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     const std::string slots = rig.base() + "/slots";
     ProcessId process;
     {
       SlotShepherd slot = rig.start_slot();
       process = slot.id();
-      AttemptOrder one = order(rig, kWhere);
-      tell(rig, slot, one);
+      AttemptOrder one = rig.script(kWhere);
+      rig.tell(slot, one);
       // Its temporary folders wait for the next attempt; nobody else may look in.
       CPPUNIT_ASSERT(!std::filesystem::exists(rig.folder(one) + "/private"));
       struct stat about;
@@ -316,26 +293,26 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   }
 
   void a_failed_start_leaves_nothing() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const std::string first = where(rig, slot);
     for (const char* program : {"/nowhere", "/etc/passwd"}) {
-      AttemptOrder bad = order(rig, "");
+      AttemptOrder bad = rig.script("");
       bad.program = program;
       CPPUNIT_ASSERT_EQUAL(std::string("exec"), rig.run_in(slot, bad).step);
     }
-    AttemptOrder bad = order(rig, "");
+    AttemptOrder bad = rig.script("");
     bad.work = "nowhere";
     CPPUNIT_ASSERT_EQUAL(std::string("chdir"), rig.run_in(slot, bad).step);
-    bad = order(rig, "");
+    bad = rig.script("");
     bad.standard_input = "nowhere";
     CPPUNIT_ASSERT_EQUAL(std::string("standard input"), rig.run_in(slot, bad).step);
     CPPUNIT_ASSERT_EQUAL(first, where(rig, slot));
   }
 
   void a_lost_folder_is_made_anew() {
-    if (skip("namespaces that are kept")) return;
+    if (skip_without_rooms("namespaces that are kept")) return;
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     where(rig, slot);

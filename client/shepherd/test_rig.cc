@@ -51,10 +51,12 @@ pid_t child_named(const SlotShepherd& slot, const std::string& name) {
   std::istringstream children(
       system_files().read_file("/proc/" + task + "/task/" + task + "/children", 4096));
   pid_t pid = 0;
-  for (pid_t one; children >> one;) {
-    const std::string comm = "/proc/" + std::to_string(one) + "/comm";
-    if (system_files().exists(comm) && system_files().read_file(comm, 64) == name + "\n") pid = one;
-  }
+  for (pid_t one; children >> one;) try {
+      const std::string comm = "/proc/" + std::to_string(one) + "/comm";
+      if (system_files().read_file(comm, 64) == name + "\n") pid = one;
+    } catch (const FileError&) {
+      continue;  // ended in the meantime
+    }
   return pid;
 }
 
@@ -67,6 +69,13 @@ bool skip_unless_root(const char* what) {
 bool skip_without_walls(const char* what) {
   if (try_walls().possible()) return false;
   std::cerr << "skipped, needs namespaces: " << what << "\n";
+  return true;
+}
+
+bool skip_without_rooms(const char* what) {
+  if (skip_without_walls(what) || skip_unless_root(what)) return true;
+  if (Rig().cgroups().can_kill()) return false;
+  std::cerr << "skipped, needs control groups of version 2: " << what << "\n";
   return true;
 }
 
@@ -193,6 +202,26 @@ void Rig::use_cgroups(AttemptOrder* order) const {
 
 std::string Rig::folder(const AttemptOrder& order) const {
   return attempt_folder(base_, {static_cast<uint64_t>(order.job), 1});
+}
+
+AttemptOrder Rig::in_slot(AttemptOrder order) const {
+  order.uid = order.gid = 100'000 + getpid() * 64ll;
+  use_cgroups(&order);
+  return order;
+}
+
+AttemptOrder Rig::script(const std::string& text) {
+  AttemptOrder order = this->order({});
+  order.program = "/bin/sh";
+  order.arguments = {"sh", "-c", text};
+  order.environment = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin"};
+  return in_slot(order);
+}
+
+std::string Rig::tell(SlotShepherd& slot, const AttemptOrder& order) {
+  const AttemptExit end = run_in(slot, order);
+  CPPUNIT_ASSERT_EQUAL(std::string(), end.step);
+  return read(folder(order) + "/stdout");
 }
 
 std::string Rig::prepare(const AttemptOrder& order) {

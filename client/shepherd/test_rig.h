@@ -25,6 +25,8 @@ bool wait_until(const std::function<bool()>& condition);
 bool skip_unless_root(const char* what);
 // Unless jobs get mount namespaces of their own here.
 bool skip_without_walls(const char* what);
+// Unless namespaces are kept here from attempt to attempt.
+bool skip_without_rooms(const char* what);
 
 // The newest child of a slot's shepherd with that name; 0: there is none.
 pid_t child_named(const SlotShepherd& slot, const std::string& name);
@@ -68,6 +70,10 @@ class Rig {
   // An order for test_job with these arguments, with its own user id if root runs the
   // test.
   AttemptOrder order(const std::vector<std::string>& arguments);
+  // The same account for all, as the attempts of a slot have it, and control groups.
+  AttemptOrder in_slot(AttemptOrder order) const;
+  // For a shell, there.
+  AttemptOrder script(const std::string& text);
   // A copy of test_job that every account may execute: others may be unable to
   // traverse the checkout's path.
   std::string test_job() const;
@@ -81,6 +87,8 @@ class Rig {
   SlotShepherd start_slot();
   // Has a shepherd run it, and waits for its end.
   AttemptExit run_in(SlotShepherd& slot, const AttemptOrder& order);
+  // The same of one that has to start; returns what it printed.
+  std::string tell(SlotShepherd& slot, const AttemptOrder& order);
   std::string folder(const AttemptOrder& order) const;
   // Waits for the shepherd to end; returns its exit status.
   int wait(const std::string& folder);
