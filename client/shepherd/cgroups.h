@@ -44,6 +44,8 @@ class Cgroups {
   AttemptFiles processes_files();
   WeightFiles weight_files();
   BoundFiles bound_files();
+  // Whether the kernel says which processes are in them.
+  bool can_list_processes() const { return held_[kList] >= 0; }
   // Counts the traffic of the attempt's processes, and keeps it to the order's terms. They are new,
   // and contain no process yet. False with errno.
   bool watch_traffic(const sublet_order& order);

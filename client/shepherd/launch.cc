@@ -60,8 +60,8 @@ bool forbid_cores() {
   return setrlimit(RLIMIT_CORE, &kOne) == 0 || setrlimit(RLIMIT_CORE, &kNone) == 0;
 }
 
-// Who may lower his nice value may also leave the idle class, as may who may be of the real-time
-// class.
+// A process that may lower its nice value can leave the idle class, and so can one that may become
+// real-time.
 bool stay_idle() {
   constexpr struct rlimit kNone = {};
   return setrlimit(RLIMIT_NICE, &kNone) == 0 && setrlimit(RLIMIT_RTPRIO, &kNone) == 0;
@@ -91,8 +91,8 @@ bool leave_keyring() {
          errno == EPERM;  // a container forbids it, and so does not let the job use it either
 }
 
-// By system call: the C library takes a lock for these, which would stay locked in a fork server's
-// memory if the child was killed meanwhile.
+// By system call: the C library takes a lock for these. If the child of a fork server were killed
+// meanwhile, the lock would stay locked in the server's memory.
 bool become(const sublet_order& order) {
   if (order.gid >= 0) {
     auto gid = static_cast<gid_t>(order.gid);
@@ -148,8 +148,8 @@ const char* become_tenant() {
   return nullptr;
 }
 
-// Whether the kernel lets others of the same account trace a process that was root's. A child that
-// has become the job's shares memory with the server.
+// Whether the kernel lets processes of the same account trace one that was root's. A child that has
+// become the job's still shares the server's memory.
 bool lets_others_trace() {
   char text[8] = {};
   const int file = open_kernel_file("/proc/sys/fs", "suid_dumpable", O_RDONLY);
@@ -158,8 +158,9 @@ bool lets_others_trace() {
   return !known || *text == '1';
 }
 
-// For all jobs of a room. Forbidden cores and the keyring come before the filter, which keeps both
-// as they are. In a keyring that they share a job cannot leave anything: the filter is there.
+// In the fork server, for all jobs of a room. The core limit and the keyring come before the
+// filter, which keeps both as they are. The jobs share the keyring; the filter lets none of them
+// write to it.
 bool prepare_for_all(const void* room, const CallSecret& secret) {
   return !lets_others_trace() && !become_tenant() && forbid_cores() &&
          static_cast<const Room*>(room)->enter_for_all() && leave_keyring() &&
@@ -208,7 +209,7 @@ const char* prepare(const sublet_order& order, const Cgroups& cgroups, const Wei
   if (!read_from(order.standard_input)) return "standard input";
   // After the change of account, which would clear it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) return "parent";
-  // Its memory is the server's, too, and that may have been changed in between.
+  // Its memory is still the server's, and suid_dumpable may have been changed since.
   if (prepared) return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 ? nullptr : "account";
   if (!enter_domain(landlock_version())) return "domain";
   return refuse_calls() ? nullptr : "call filter";

@@ -3,9 +3,9 @@
 // filter of system calls. Its children are the shepherd's, as without it, and borrow its memory
 // until they execute the program, as with vfork(): that costs less than a copy.
 //
-// It is a copy of the shepherd with the same table of open files, and lies with what its children
-// read in memory that both share. It is root's, outside the jobs' namespace of processes, and ends
-// with the shepherd. One thread.
+// It is a copy of the shepherd and has the same table of open files. This object, and what its
+// children read, must lie in memory that both processes share. It runs as root, outside the jobs'
+// namespace of processes, and ends with the shepherd. One thread.
 #ifndef SUBLET_CLIENT_SHEPHERD_WALLS_FORK_SERVER_H_
 #define SUBLET_CLIENT_SHEPHERD_WALLS_FORK_SERVER_H_
 

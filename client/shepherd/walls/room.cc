@@ -230,11 +230,13 @@ bool Room::go_back(int root, int folder) const {
          fchdir(folder) == 0;
 }
 
-// Its children cannot mount anything.
+// The children cannot mount anything. Without a list of them the server, a child of the shepherd,
+// would be taken for a process of the job.
 bool Room::can_be_served(const sublet_order& order, const Cgroups& cgroups) const {
   constexpr int kMostFailures = 3;
-  return was_used_ && are_cgroups_hidden(order, cgroups.are_new()) &&
-         server_failures_ < kMostFailures && kernel_filters_calls();
+  return was_used_ && cgroups.can_list_processes() &&
+         are_cgroups_hidden(order, cgroups.are_new()) && server_failures_ < kMostFailures &&
+         kernel_filters_calls();
 }
 
 pid_t Room::fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning) {
@@ -283,8 +285,9 @@ bool Room::are_cgroups_hidden(const sublet_order& order, bool new_ones) const {
 }
 
 const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) {
-  // Not by the server for all: its children would then be created from outside of their view, which
-  // the kernel forbids where control groups are delegated by namespaces.
+  // Not once for all by the server: it would then create its children in a cgroup while it is
+  // itself outside its cgroup namespace, which the kernel refuses where cgroup v2 is mounted with
+  // nsdelegate.
   const uint64_t(&secret)[2] = server_.secret().words;
   const bool is_in_view = served_ ? syscall(SYS_unshare, static_cast<long>(CLONE_NEWCGROUP), 0L,
                                             secret[0], secret[1]) == 0
