@@ -2,8 +2,8 @@
 
 `sleep` runs in many slots at once; each figure is for one of them. `private` is the memory of the
 attempt's processes that no other shares: the shepherd's, that of the first process of the job's
-namespace (`init`), of its fork server, if it has one, and of `sleep` itself (`job`). `shared` is mostly the shepherd's program, which
-all have in common, and which is there once. `kernel` is what the kernel's own memory has grown by:
+namespace (`init`), of its fork server, if it has one, and of `sleep` itself (`job`). `shared` is
+mostly the shepherd's program, which all have in common, and which is there once. `kernel` is what the kernel's own memory has grown by:
 slabs that it cannot give back, stacks, page tables and per-CPU areas, so processes, namespaces,
 mounts and control groups; the median of several rounds. Other load on the machine makes it wrong.
 `no_network`: with a network namespace besides. `bare`: namespaces are refused, as in many
