@@ -323,6 +323,15 @@ bool attempt_locked(const std::string& folder) {
   return fd.valid() && flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
+// A shepherd holds the lock from before it reads the order until its attempt has ended.
+bool take_back_order(const std::string& folder) {
+  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() || flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return false;
+  for (const char* name : {SUBLET_RECORD_FILE, SUBLET_EXIT_FILE})
+    if (faccessat(fd.get(), name, F_OK, 0) == 0) return false;
+  return unlinkat(fd.get(), SUBLET_ORDER_FILE, 0) == 0 || errno == ENOENT;
+}
+
 bool shepherd_alive(const AttemptRecord& record) {
   return record.boot_id == boot_id() && is_same_process(record.shepherd);
 }

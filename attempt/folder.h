@@ -149,6 +149,9 @@ SpawnedProcess start_removal(const std::string& shepherd_program, const std::str
 // True while a shepherd of the folder is running, even before it has written its record:
 // it holds the folder's lock.
 bool attempt_locked(const std::string& folder);
+// Removes the order of an attempt that its shepherd was given, and will then pass over. False: it
+// has begun with it.
+bool take_back_order(const std::string& folder);
 // True while the recorded shepherd is running (in this boot).
 bool shepherd_alive(const AttemptRecord& record);
 // The shepherd's control socket, non-blocking. Throws OsError like connect_local.

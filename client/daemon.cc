@@ -197,6 +197,7 @@ Daemon::Daemon(const ClientSettings& settings)
       desk_.taken_over(work->assignment->name);
     });
   };
+  events.child_started = child_started();
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
       desk_, *reporter_, cache_,
@@ -206,6 +207,7 @@ Daemon::Daemon(const ClientSettings& settings)
   check_walls(settings, walls_);
   check_traffic(settings, cgroups_);
   attempts_.connect(tasks_.get(), reporter_.get());
+  desk_.on_next(*tasks_);
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
 }
 
@@ -342,7 +344,7 @@ void Daemon::on_signal(int signal) {
   drain_until_ns_ = now_ns() + settings_.drain_ms * kMs;
   log(Severity::info) << "stopping: jobs are asked to leave";
   attempts_.vacate_all(SUBLET_LEAVE_DRAIN);
-  desk_.give_back_ahead("this client is stopping");
+  workers_.post([this] { desk_.give_back_ahead("this client is stopping"); });
   keeper_->presence_changed();
   on_tick();
 }

@@ -1,5 +1,6 @@
 #include "client/attempts/adoption.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "attempt/tenant.h"
@@ -96,6 +97,34 @@ bool was_promised(const Files& files, const std::string& folder) {
   return true;
 }
 
+bool has_ended(const Adopted& one) { return one.facts.end_recorded || one.facts.exit_recorded; }
+
+// Whose turn would have come after another attempt of its slot. The server learns that it is not
+// here, as it does of orders that waited elsewhere.
+bool is_next_of(const std::vector<Adopted>& others, const Adopted& one) {
+  const int64_t slot = one.assignment->slot;
+  return slot >= 0 && !has_ended(one) && !one.facts.shepherd_known &&
+         std::ranges::any_of(others, [&](const Adopted& other) {
+           return &other != &one && other.assignment->slot == slot && !has_ended(other);
+         });
+}
+
+void drop_next_ones(Files& files, const std::string& state_folder, std::vector<Adopted>* all) {
+  for (auto one = all->begin(); one != all->end();) {
+    const std::string folder = attempt_folder(state_folder, one->assignment->name);
+    const bool is_next = is_next_of(*all, *one);
+    if (is_next && take_back_order(folder)) {
+      log(Severity::info) << "attempt " << folder.substr(folder.rfind('/') + 1)
+                          << " had not begun, behind another one: discarded";
+      files.remove_tree(folder);
+      one = all->erase(one);
+      continue;
+    }
+    if (is_next) one->facts = AttemptTasks::inspect(files, folder);  // it has begun meanwhile
+    ++one;
+  }
+}
+
 }  // namespace
 
 std::string trash_folder(const std::string& state_folder) { return state_folder + "/trash"; }
@@ -111,6 +140,7 @@ std::vector<Adopted> adopt_attempts(Files& files, const std::string& state_folde
     else
       files.remove_tree(folder);
   }
+  drop_next_ones(files, state_folder, &all);
   for (const auto& name : strange)
     set_aside(files, state_folder, name, "this is not the name of an attempt");
   return all;

@@ -22,7 +22,8 @@ struct Adopted {
   protocol::FolderFacts facts;
 };
 
-// Every attempt of `state_folder`, in order. If an attempt's records are damaged, its
+// Every attempt of `state_folder`, in order, but for those that had not begun behind another one of
+// their slot, which are removed. If an attempt's records are damaged, its
 // processes are killed, its folder is moved to `state_folder`/damaged and logged, and
 // it is returned as an ended attempt, so that its end is reported. Entries that are
 // not named like an attempt are moved there, too.

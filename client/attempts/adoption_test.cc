@@ -1,6 +1,8 @@
 #include "client/attempts/adoption.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <fstream>
 
@@ -15,6 +17,8 @@ namespace {
 class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(AdoptionTest);
   CPPUNIT_TEST(finds_every_stage);
+  CPPUNIT_TEST(the_next_of_a_slot_is_not_kept);
+  CPPUNIT_TEST(its_slot_may_be_free);
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
   CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
   CPPUNIT_TEST(an_end_that_was_not_synced_is_lost_with_the_power);
@@ -23,9 +27,11 @@ class AdoptionTest : public CppUnit::TestFixture {
 
   TemporaryFolder state_;
 
-  std::string make(uint64_t job) {
+  std::string make(uint64_t job) { return make(job, static_cast<int64_t>(job)); }
+  std::string make(uint64_t job, int64_t slot) {
     Assignment what;
     what.name = {job, 1};
+    what.slot = slot;
     what.job.program = "true";
     std::string folder = attempt_folder(state_.path(), what.name);
     make_attempt_folder(system_files(), folder, -1, -1);
@@ -45,6 +51,31 @@ class AdoptionTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(all[1].facts.exit_recorded);
     CPPUNIT_ASSERT(all[2].facts.end_recorded);
     CPPUNIT_ASSERT(all[3].facts.shepherd_known && !all[3].facts.shepherd_alive);
+  }
+
+  // Nobody but its shepherd knows of it, which then passes it over, or has begun with it.
+  void the_next_of_a_slot_is_not_kept() {
+    constexpr int64_t kSlot = 7;
+    std::ofstream(make(1, kSlot) + "/record") << "x";
+    std::ofstream(make(2, kSlot) + "/order") << "x";
+    make(3, kSlot);
+    make(4, kSlot + 1);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
+    for (const uint64_t job : {2, 3})
+      CPPUNIT_ASSERT(!system_files().exists(attempt_folder(state_.path(), {job, 1})));
+
+    const std::string begun = make(5, kSlot);
+    const UniqueFd shepherd(open(begun.c_str(), O_RDONLY | O_DIRECTORY));
+    CPPUNIT_ASSERT_EQUAL(0, flock(shepherd.get(), LOCK_EX));
+    const auto all = adopt();
+    CPPUNIT_ASSERT_EQUAL(size_t{3}, all.size());
+    CPPUNIT_ASSERT(all[2].facts.shepherd_alive);
+  }
+
+  void its_slot_may_be_free() {
+    std::ofstream(make(1, 0) + "/exit") << "x";
+    make(2, 0);
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
   }
 
   void a_damaged_record_costs_itself_only() {

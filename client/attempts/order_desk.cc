@@ -1,6 +1,7 @@
 #include "client/attempts/order_desk.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -44,7 +45,7 @@ OrderDesk::OrderDesk(const DeskSettings& settings, Files& files, const PublicPre
       accepted_(std::move(accepted)),
       vacate_(std::move(vacate)),
       spare_folders_(files, settings.state_folder, kSpareFolders + 2 * settings.facts.slots),
-      slot_taken_(settings.facts.slots, false) {}
+      slots_(settings.facts.slots) {}
 
 void OrderDesk::set_session(const std::string& key, uint64_t term) {
   std::lock_guard lock(mutex_);
@@ -86,6 +87,8 @@ std::vector<AttemptName> OrderDesk::being_accepted() const {
 std::vector<AttemptName> OrderDesk::waiting() const {
   std::lock_guard lock(mutex_);
   std::vector<AttemptName> names;
+  for (const Slot& slot : slots_)
+    if (slot.next) names.push_back(slot.next->name);
   for (const RunOrder& order : ahead_) names.push_back(order.what.name);
   return names;
 }
@@ -227,13 +230,15 @@ std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
   *code = kRunError;
   const auto slotless =
       std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
-  const uint64_t waiting = static_cast<uint64_t>(slotless) - ahead_.size();
+  const auto next =
+      std::ranges::count_if(slots_, [](const Slot& one) { return one.next && !one.next->has_slot; });
+  const uint64_t waiting = static_cast<uint64_t>(slotless - next) - ahead_.size();
   if (waiting >= settings_.outbox_limit)
     return "the outbox is full: " + std::to_string(waiting) +
            " ended attempts are not yet reported";
   if (now_ns() < trouble_until_ns_) return "this machine has failures: " + trouble_;
   *code = kRunFull;
-  if (std::ranges::find(slot_taken_, false) == slot_taken_.end()) return "no slot is free";
+  if (!has_free_slot()) return "no slot is free";
   *code = kRunAccepted;
   return "";
 }
@@ -272,10 +277,14 @@ RunAnswer OrderDesk::take(const std::string& session, RunOrder order) {
   return answer;
 }
 
+bool OrderDesk::has_free_slot() const {
+  return std::ranges::find(slots_, false, &Slot::taken) != slots_.end();
+}
+
 void OrderDesk::claim_slot(Assignment& what) {
-  auto slot = std::ranges::find(slot_taken_, false);
-  *slot = true;
-  what.slot = slot - slot_taken_.begin();
+  const auto slot = std::ranges::find(slots_, false, &Slot::taken);
+  slot->taken = true;
+  what.slot = slot - slots_.begin();
   what.gpus = free_gpus();
   what.gpus.resize(what.job.needs.resources.of(kGpu));
   known_[what.name] = {.slot = what.slot, .being_accepted = true, .gpus = what.gpus};
@@ -293,14 +302,18 @@ bool OrderDesk::accept(RunOrder& order, RunAnswer* answer, bool was_ahead) {
     log(Severity::warning) << attempt_label(what.name) << " refused: " << answer->reason;
     return false;
   }
+  leave_if_told(what.name);
+  return true;
+}
+
+void OrderDesk::leave_if_told(const AttemptName& name) {
   sublet_leave_reason leaves = SUBLET_LEAVE_NONE;
   {
     std::lock_guard lock(mutex_);
-    const auto known = known_.find(what.name);
+    const auto known = known_.find(name);
     if (known != known_.end()) leaves = known->second.leaves;
   }
-  if (leaves != SUBLET_LEAVE_NONE) vacate_({{what.name, leaves}});
-  return true;
+  if (leaves != SUBLET_LEAVE_NONE) vacate_({{name, leaves}});
 }
 
 void OrderDesk::keep_promise(RunOrder& order) {
@@ -403,12 +416,16 @@ void OrderDesk::machine_worked() {
   trouble_until_ns_ = 0;
 }
 
-void OrderDesk::undo(const AttemptName& name, bool returning) {
+void OrderDesk::remove_folder(const AttemptName& name) {
   try {
     files_.remove_tree(attempt_folder(settings_.state_folder, name));
   } catch (const std::exception& error) {
     log(Severity::warning) << error.what();
   }
+}
+
+void OrderDesk::undo(const AttemptName& name, bool returning) {
+  remove_folder(name);
   free_slot(name);
   std::lock_guard lock(mutex_);
   if (returning)
@@ -420,8 +437,8 @@ void OrderDesk::undo(const AttemptName& name, bool returning) {
 void OrderDesk::adopt(const Assignment& assignment, bool holds_slot) {
   std::lock_guard lock(mutex_);
   auto slot = static_cast<size_t>(assignment.slot);
-  bool has = holds_slot && assignment.slot >= 0 && slot < slot_taken_.size();
-  if (has) slot_taken_[slot] = true;
+  bool has = holds_slot && assignment.slot >= 0 && slot < slots_.size();
+  if (has) slots_[slot].taken = true;
   known_[assignment.name] = {.slot = has ? assignment.slot : -1,
                              .gpus = has ? assignment.gpus : std::vector<std::string>()};
 }
@@ -430,10 +447,23 @@ bool OrderDesk::free_slot(const AttemptName& name) {
   std::lock_guard lock(mutex_);
   auto known = known_.find(name);
   if (known == known_.end() || known->second.slot < 0) return false;
-  slot_taken_[static_cast<size_t>(known->second.slot)] = false;
-  known->second.slot = -1;
+  const int64_t number = std::exchange(known->second.slot, -1);
   known->second.gpus.clear();
-  return !ahead_.empty();
+  Slot& slot = slots_[static_cast<size_t>(number)];
+  slot.runs = false;
+  slot.taken = slot.next.has_value();
+  if (slot.next) {
+    slot.next->has_slot = true;
+    known_[slot.next->name].slot = number;
+  }
+  return !ahead_.empty() || has_next();
+}
+
+void OrderDesk::runs(const AttemptName& name) {
+  std::lock_guard lock(mutex_);
+  const auto known = known_.find(name);
+  if (known != known_.end() && known->second.slot >= 0)
+    slots_[static_cast<size_t>(known->second.slot)].runs = true;
 }
 
 void OrderDesk::release_slot(const AttemptName& name) {
@@ -456,7 +486,7 @@ void OrderDesk::forget(const AttemptName& name) {
 
 uint32_t OrderDesk::slots_free() {
   std::lock_guard lock(mutex_);
-  return static_cast<uint32_t>(std::ranges::count(slot_taken_, false));
+  return static_cast<uint32_t>(std::ranges::count(slots_, false, &Slot::taken));
 }
 
 }  // namespace sublet::client

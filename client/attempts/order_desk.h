@@ -2,8 +2,9 @@
 // writes the assignment to disk before answering. Called from the ORB's upcall
 // threads; makes no remote call (rule 5) and waits only for the disk and for its
 // mutex, which protects only its tables. Also manages the slots: workers release a
-// slot once its attempt's folder has been sealed. Orders taken ahead of time wait here for a slot;
-// they are not on disk before they have one.
+// slot once its attempt's folder has been sealed. Orders taken ahead of time wait here for a slot
+// (orders_ahead.cc): they are not on disk before they have one, or one is handed to the shepherd
+// of a slot in which an attempt runs, to be the next there.
 #ifndef SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 #define SUBLET_CLIENT_ATTEMPTS_ORDER_DESK_H_
 
@@ -51,6 +52,7 @@ struct RunOrder {
   int64_t decided_us = 0;  // by the server's clock
   std::string not_served;  // if not empty: why this client cannot serve the order
   bool ahead = false;      // if no slot is free it waits for one
+  bool in_turn = false;    // waiting, it could not be handed over: it waits until a slot is free
 };
 
 struct VacateOrder {
@@ -77,6 +79,27 @@ struct DeskSettings {
   uint64_t disk_reserve = 64 << 20;
   uint64_t memory_least = 0;  // bytes that must be available
   NetworkRules network;
+};
+
+// What NextAttempts keeps of an attempt that a slot's shepherd is to run after the one that it runs
+// now.
+struct HandedAttempt {
+  virtual ~HandedAttempt() = default;
+};
+
+// Hands orders to the shepherds of slots in which an attempt runs, so that the slot does not wait
+// for this client in between. Called from any thread without the desk's mutex, but for renew().
+class NextAttempts {
+ public:
+  virtual ~NextAttempts() = default;
+  // Its folder is made. Throws std::exception: it could not be handed over.
+  virtual std::shared_ptr<HandedAttempt> hand_over(std::shared_ptr<const Assignment> what) = 0;
+  // True: its program is not started any more. False: its shepherd has begun with it.
+  virtual bool take_back(HandedAttempt& handed) = 0;
+  // It has another lease. Does not wait.
+  virtual void renew(HandedAttempt& handed, int64_t lease_ns) = 0;
+  // The attempt before has ended, and the slot is its own. The last call for it.
+  virtual void begin(HandedAttempt& handed) = 0;
 };
 
 class OrderDesk {
@@ -153,8 +176,13 @@ class OrderDesk {
   // is to have start_ahead() called soon, by a thread that no owner waits for. To be called before
   // the first order.
   void on_slot_freed(std::function<void()> slot_freed) { slot_freed_ = std::move(slot_freed); }
-  // Starts orders that were taken ahead, as far as slots are free. Waits for the disk.
+  // Starts orders that were taken ahead, as far as slots are free, and hands one to each shepherd
+  // that has none to run next. Waits for the disk.
   void start_ahead();
+  // To be called before the first order; without it none is handed over.
+  void on_next(NextAttempts& next) { next_attempts_ = &next; }
+  // Its shepherd runs it, so that it can take the next one of its slot. Any thread.
+  void runs(const AttemptName& name);
   // given_back: called with an order taken ahead that does not start here, and the reason; from any
   // thread. To be called before the first order.
   void on_given_back(
@@ -191,7 +219,7 @@ class OrderDesk {
   void adopt(const Assignment& assignment, bool holds_slot);
   // Its processes are gone and its folder is closed to the slot's account.
   void release_slot(const AttemptName& name);
-  // The same; true: start_ahead() is left to the caller, because orders wait for a slot.
+  // The same; true: start_ahead() is left to the caller, because orders wait.
   bool free_slot(const AttemptName& name);
   // Takes over the folder of an attempt that is over, for another one. False: it is still there and
   // has to be removed.
@@ -225,6 +253,24 @@ class OrderDesk {
   uint64_t disk_wanted(const RunOrder& order);
   void find_room(uint64_t wanted);  // throws std::exception if there is none
   RunAnswer take(const std::string& session, RunOrder order);
+  // What the shepherd of a slot is to run next. While it is `in_hand` one thread hands it over or
+  // takes it back, and no other touches `handed`.
+  struct Next {
+    AttemptName name;
+    RunOrder order = {};  // complete once it is handed over
+    std::shared_ptr<HandedAttempt> handed = nullptr;
+    int64_t lease_ns = 0;
+    bool in_hand = true;
+    bool has_slot = false;      // the attempt before has ended
+    std::string unwanted = {};  // why it is to be taken back
+  };
+  struct Slot {
+    bool taken = false;
+    bool runs = false;  // the shepherd of this client has begun with who has it
+    std::optional<Next> next = std::nullopt;
+  };
+  // Called with the mutex held.
+  bool has_free_slot() const;
   // Gives it a slot. Called with the mutex held.
   void claim_slot(Assignment& what);
   // It has its slot. False: it is not accepted after all.
@@ -232,10 +278,34 @@ class OrderDesk {
   // The next one that was taken ahead, if a slot is free: with it, or why it does not start.
   std::optional<std::pair<RunOrder, std::string>> take_next();
   void give_back(const Assignment& what, const std::string& why);
+  void leave_if_told(const AttemptName& name);
+  // ---- of those that are handed over ----
+  // Whose slot is free of the one before.
+  void begin_next();
+  std::optional<Next> take_begun();
+  // False: there is nothing to be handed over now.
+  bool hand_over_next();
+  // The slot that is to have the next order, which waits no longer.
+  std::optional<std::pair<size_t, RunOrder>> choose_next();
+  // The following three are for who has it in hand: gives it out of hand; takes it back from its
+  // shepherd (none: it has begun); it is not the next any more, and its folder is removed.
+  void put_down(size_t slot);
+  std::optional<Next> take_back(size_t slot);
+  Next drop_next(size_t slot, const AttemptName& name);
+  // Before all others.
+  void wait_again(RunOrder order);
+  // Takes these back and gives them back to the server, but for who has begun.
+  void withdraw(const std::function<bool(const AttemptName&)>& which, const std::string& why);
+  // For a slot that is free, while no other order waits. False: there is none.
+  bool take_one_back();
+  // Called with the mutex held.
+  bool has_next() const;
+  void renew(Next& next, int64_t lease_ns);
   // Writes the assignment to disk. Throws std::exception.
   void keep_promise(RunOrder& order);
   // `returning`: the server took it for accepted.
   void undo(const AttemptName& name, bool returning);
+  void remove_folder(const AttemptName& name);
 
   const DeskSettings settings_;
   Files& files_;
@@ -247,6 +317,7 @@ class OrderDesk {
   std::function<void(uint64_t)> make_room_;
   std::function<void(std::shared_ptr<const Assignment>, const std::string&)> given_back_;
   std::function<void()> slot_freed_ = [this] { start_ahead(); };
+  NextAttempts* next_attempts_ = nullptr;
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
   std::atomic<bool> memory_low_{false};
@@ -256,7 +327,7 @@ class OrderDesk {
   uint64_t term_ = 0;  // largest of this session
   std::map<AttemptName, Known> known_;
   std::deque<RunOrder> ahead_;
-  std::vector<bool> slot_taken_;
+  std::vector<Slot> slots_;
   protocol::ServerClock server_clock_;
   std::string trouble_;  // the last failure of the machine
   int64_t trouble_pause_ms_ = 0;

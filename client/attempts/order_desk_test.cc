@@ -4,8 +4,11 @@
 
 #include <cerrno>
 #include <functional>
+#include <map>
 #include <new>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "base/clock.h"
@@ -14,6 +17,38 @@
 
 namespace sublet::client {
 namespace {
+
+struct Handed : HandedAttempt {
+  explicit Handed(const AttemptName& its_name) : name(its_name) {}
+  const AttemptName name;
+};
+
+const AttemptName& name_of(HandedAttempt& one) { return static_cast<Handed&>(one).name; }
+
+// The shepherds of slots in which an attempt runs.
+struct Shepherds : NextAttempts {
+  std::shared_ptr<HandedAttempt> hand_over(std::shared_ptr<const Assignment> what) override {
+    if (on_hand_over) on_hand_over(what->name);
+    if (out_of_order) throw std::runtime_error("out of order");
+    handed.push_back(what->name);
+    return std::make_shared<Handed>(what->name);
+  }
+  bool take_back(HandedAttempt& one) override {
+    if (on_take_back) on_take_back();
+    if (begun.contains(name_of(one))) return false;
+    taken_back.push_back(name_of(one));
+    return true;
+  }
+  void renew(HandedAttempt& one, int64_t lease_ns) override { leases[name_of(one)] = lease_ns; }
+  void begin(HandedAttempt& one) override { began.push_back(name_of(one)); }
+
+  bool out_of_order = false;
+  std::function<void(const AttemptName&)> on_hand_over;
+  std::function<void()> on_take_back;
+  std::set<AttemptName> begun;  // of those that are handed over, by their shepherds
+  std::vector<AttemptName> handed, taken_back, began;
+  std::map<AttemptName, int64_t> leases;
+};
 
 // A disk that is full, has a given amount of free space, or calls back at the first
 // write.
@@ -55,6 +90,18 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_that_is_being_accepted_is_told_to_leave);
   CPPUNIT_TEST(a_lease_that_is_over_starts_nothing);
   CPPUNIT_TEST(one_that_cannot_be_kept_is_given_back);
+  CPPUNIT_TEST(the_next_of_a_slot_waits_with_its_shepherd);
+  CPPUNIT_TEST(one_is_handed_over_only_behind_what_runs);
+  CPPUNIT_TEST(who_has_to_fetch_is_not_handed_over);
+  CPPUNIT_TEST(what_cannot_be_handed_over_waits_for_its_slot);
+  CPPUNIT_TEST(the_next_is_given_back_if_it_has_not_begun);
+  CPPUNIT_TEST(one_that_has_begun_stays);
+  CPPUNIT_TEST(the_slot_may_be_free_before_the_next_is_handed_over);
+  CPPUNIT_TEST(the_slot_may_be_free_while_the_next_is_taken_back);
+  CPPUNIT_TEST(the_owner_may_come_while_the_next_is_handed_over);
+  CPPUNIT_TEST(an_empty_slot_takes_the_next_of_another);
+  CPPUNIT_TEST(the_next_is_told_to_leave);
+  CPPUNIT_TEST(the_next_has_the_newest_lease);
   CPPUNIT_TEST(no_two_attempts_have_one_gpu);
   CPPUNIT_TEST(a_full_disk_loses_nothing);
   CPPUNIT_TEST(a_job_that_filled_the_disk_needs_twice_as_much);
@@ -74,6 +121,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   std::vector<AttemptName> vacated_;
   std::vector<std::pair<AttemptName, std::string>> given_back_;
   bool out_of_memory_ = false;
+  Shepherds shepherds_;
   std::unique_ptr<OrderDesk> desk_;
 
  public:
@@ -447,6 +495,203 @@ class OrderDeskTest : public CppUnit::TestFixture {
     desk_->release_slot({1, 1});
     CPPUNIT_ASSERT_EQUAL(size_t{2}, given_back_.size());
     CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  // ---- orders handed over to shepherds ----
+
+  using Names = std::vector<AttemptName>;
+  // Two run, each of the slots has a shepherd, and so many orders were taken ahead.
+  void run_two(uint64_t waiting) {
+    desk_->on_next(shepherds_);
+    fill(waiting);
+    for (const uint64_t job : {1, 2}) desk_->runs({job, 1});
+  }
+  Names given_back() const {
+    Names names;
+    for (const auto& [name, why] : given_back_) names.push_back(name);
+    return names;
+  }
+
+  void the_next_of_a_slot_waits_with_its_shepherd() {
+    run_two(2);
+    CPPUNIT_ASSERT(shepherds_.handed.empty());
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}}));
+    CPPUNIT_ASSERT((waiting() == Names{{3, 1}, {4, 1}}));  // for the server it has not begun
+    CPPUNIT_ASSERT(desk_->has_ahead());
+    CPPUNIT_ASSERT_EQUAL(0u, desk_->slots_free());
+    CPPUNIT_ASSERT_EQUAL(
+        int64_t{1}, read_assignment(files_, attempt_folder(state_.path(), {4, 1})).slot);
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(5)));
+    desk_->release_slot({2, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}, {5, 1}}));
+    CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());  // not by the desk
+    desk_->taken_over({4, 1});
+    desk_->release_slot({4, 1});
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}, {5, 1}, {3, 1}}));
+    desk_->release_slot({3, 1});
+    desk_->release_slot({5, 1});
+    CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  // Its shepherd may have to be started first.
+  void one_is_handed_over_only_behind_what_runs() {
+    desk_->on_next(shepherds_);
+    fill(2);
+    desk_->runs({2, 1});
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}}));
+    desk_->runs({9, 1});  // nobody knows it
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{4, 1}));
+  }
+
+  void who_has_to_fetch_is_not_handed_over() {
+    run_two(0);
+    RunOrder with_input = ahead(3), with_gpu = ahead(4);
+    with_input.what.job.inputs.resize(1);
+    with_input.what.job.inputs[0].name = "input";
+    with_gpu.what.job.needs.resources = rules::NamedAmounts({{"gpu", 1}});
+    for (const RunOrder& one : {with_input, with_gpu}) {
+      CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(one));
+      desk_->start_ahead();
+      CPPUNIT_ASSERT(shepherds_.handed.empty());
+      desk_->vacate({{one.what.name, SUBLET_LEAVE_REMOVED}});
+    }
+  }
+
+  void what_cannot_be_handed_over_waits_for_its_slot() {
+    run_two(1);
+    shepherds_.out_of_order = true;
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((waiting() == Names{{3, 1}}));
+    CPPUNIT_ASSERT(!files_.exists(attempt_folder(state_.path(), {3, 1})));
+    shepherds_.out_of_order = false;
+    desk_->start_ahead();
+    CPPUNIT_ASSERT(shepherds_.handed.empty());
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
+    CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  void the_next_is_given_back_if_it_has_not_begun() {
+    run_two(2);
+    desk_->start_ahead();
+    shepherds_.begun = {{4, 1}};
+    desk_->give_back_ahead("the owner is here");
+    CPPUNIT_ASSERT((shepherds_.taken_back == Names{{3, 1}}));
+    CPPUNIT_ASSERT((given_back() == Names{{3, 1}}));
+    CPPUNIT_ASSERT_EQUAL(std::string("the owner is here"), given_back_[0].second);
+    CPPUNIT_ASSERT(!files_.exists(attempt_folder(state_.path(), {3, 1})));
+    desk_->returned({3, 1});
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    desk_->release_slot({2, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void one_that_has_begun_stays() {
+    run_two(1);
+    desk_->start_ahead();
+    shepherds_.begun = {{3, 1}};
+    desk_->vacate({{{3, 1}, SUBLET_LEAVE_PREEMPT, true}});
+    CPPUNIT_ASSERT(given_back_.empty());
+    desk_->release_slot({2, 1});  // of another slot: it finds nothing to take
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{3, 1}}));
+    CPPUNIT_ASSERT(std::ranges::count(vacated_, AttemptName{3, 1}) == 0);
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void the_slot_may_be_free_before_the_next_is_handed_over() {
+    run_two(1);
+    shepherds_.on_hand_over = [this](const AttemptName&) {
+      CPPUNIT_ASSERT(desk_->free_slot({1, 1}));
+      CPPUNIT_ASSERT_EQUAL(0u, desk_->slots_free());
+    };
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((shepherds_.began == Names{{3, 1}}));
+    desk_->release_slot({3, 1});
+    CPPUNIT_ASSERT_EQUAL(1u, desk_->slots_free());
+  }
+
+  void the_slot_may_be_free_while_the_next_is_taken_back() {
+    for (const bool has_begun : {false, true}) {
+      make_desk();
+      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+      accepted_.clear();
+      shepherds_ = {};
+      run_two(1);
+      desk_->start_ahead();
+      if (has_begun) shepherds_.begun = {{3, 1}};
+      shepherds_.on_take_back = [this] {
+        shepherds_.on_take_back = nullptr;
+        CPPUNIT_ASSERT(desk_->free_slot({1, 1}));
+        desk_->start_ahead();
+        CPPUNIT_ASSERT(shepherds_.began.empty());  // it is in hand
+      };
+      desk_->give_back_ahead("the owner is here");
+      CPPUNIT_ASSERT_EQUAL(has_begun, shepherds_.began == Names({{3, 1}}));
+      CPPUNIT_ASSERT_EQUAL(has_begun ? 0u : 1u, desk_->slots_free());
+      for (const uint64_t job : {1, 2, 3}) desk_->forget({job, 1});
+      CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
+    }
+  }
+
+  void the_owner_may_come_while_the_next_is_handed_over() {
+    run_two(1);
+    shepherds_.on_hand_over = [this](const AttemptName&) {
+      presence_.away = false;
+      desk_->give_back_ahead("the owner is here");
+      CPPUNIT_ASSERT(given_back_.empty());
+    };
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((given_back() == Names{{3, 1}}));
+    CPPUNIT_ASSERT((shepherds_.taken_back == Names{{3, 1}}));
+  }
+
+  void an_empty_slot_takes_the_next_of_another() {
+    run_two(2);
+    desk_->start_ahead();
+    desk_->forget({2, 1});
+    desk_->release_slot({4, 1});  // nothing else waits
+    CPPUNIT_ASSERT((shepherds_.taken_back == Names{{3, 1}}));
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, accepted_.back()->slot);
+    CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  // Removed by its user when it has begun, but nobody has told Attempts yet.
+  void the_next_is_told_to_leave() {
+    run_two(1);
+    desk_->start_ahead();
+    shepherds_.begun = {{3, 1}};
+    desk_->vacate({{{3, 1}, SUBLET_LEAVE_REMOVED}});
+    vacated_.clear();
+    desk_->release_slot({1, 1});
+    CPPUNIT_ASSERT((vacated_ == Names{{3, 1}}));
+  }
+
+  void the_next_has_the_newest_lease() {
+    run_two(2);
+    const int64_t now = system_clock().boot_ns();
+    const auto counts = [&](uint64_t job) {
+      desk_->renewed(now, 7'000'000, {{{job, 1}, kVerdictCounts}});
+      return protocol::lease_end_ns(now, 7'000'000);
+    };
+    shepherds_.on_hand_over = [&](const AttemptName& name) { counts(name.job); };
+    desk_->start_ahead();
+    CPPUNIT_ASSERT_EQUAL(counts(9), shepherds_.leases[(AttemptName{3, 1})]);
+    shepherds_.leases.clear();
+    CPPUNIT_ASSERT_EQUAL(counts(4), shepherds_.leases[(AttemptName{4, 1})]);
+    CPPUNIT_ASSERT_EQUAL(size_t{1}, shepherds_.leases.size());
+    desk_->renewed(now, 7'000'000, {{{4, 1}, kVerdictSuperseded}});
+    CPPUNIT_ASSERT((given_back() == Names{{4, 1}}));
   }
 
   void no_two_attempts_have_one_gpu() {

@@ -1,11 +1,14 @@
 // The part of OrderDesk that has to do with orders taken ahead of time.
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/attempts/ending.h"
 #include "client/attempts/order_desk.h"
 #include "client/attempts/work.h"
+#include "client/machine/gpus.h"
+#include "client/staging/staging.h"
 
 namespace sublet::client {
 namespace {
@@ -16,8 +19,7 @@ int64_t now_ns() { return system_clock().boot_ns(); }
 
 std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
   std::lock_guard lock(mutex_);
-  if (ahead_.empty() || std::ranges::find(slot_taken_, false) == slot_taken_.end())
-    return std::nullopt;
+  if (ahead_.empty() || !has_free_slot()) return std::nullopt;
   uint32_t code = kRunAccepted;
   std::string why = refusal_now(ahead_.front().what.job.needs, ahead_.front().what.name.job, &code);
   RunOrder order = std::move(ahead_.front());
@@ -30,12 +32,15 @@ std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
 
 void OrderDesk::start_ahead() {
   try {
-    while (auto next = take_next()) {
-      auto& [order, why] = *next;
-      RunAnswer answer;
-      if (why.empty() && accept(order, &answer, true)) continue;
-      give_back(order.what, why.empty() ? answer.reason : why);
-    }
+    begin_next();
+    do {
+      while (auto next = take_next()) {
+        auto& [order, why] = *next;
+        RunAnswer answer;
+        if (why.empty() && accept(order, &answer, true)) continue;
+        give_back(order.what, why.empty() ? answer.reason : why);
+      }
+    } while (hand_over_next() || take_one_back());
   } catch (const std::exception& error) {
     log(Severity::error) << "orders taken ahead wait: " << error.what();
   }
@@ -57,6 +62,7 @@ void OrderDesk::give_back_ahead(const std::string& why) {
     orders.swap(ahead_);
   }
   for (const RunOrder& order : orders) give_back(order.what, why);
+  withdraw([](const AttemptName&) { return true; }, why);
 }
 
 void OrderDesk::returned(const AttemptName& name) {
@@ -70,15 +76,23 @@ void OrderDesk::returned(const AttemptName& name) {
 
 bool OrderDesk::has_ahead() const {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return lock.owns_lock() && !ahead_.empty();
+  return lock.owns_lock() && (!ahead_.empty() || has_next());
+}
+
+bool OrderDesk::has_next() const {
+  return std::ranges::any_of(slots_, [](const Slot& slot) { return slot.next.has_value(); });
 }
 
 bool OrderDesk::is_returning() const {
   std::lock_guard lock(mutex_);
+  if (draining_ && (!ahead_.empty() || has_next())) return true;
   return std::ranges::any_of(known_, [](const auto& item) { return item.second.returning; });
 }
 
 void OrderDesk::vacate(std::vector<VacateOrder> orders) {
+  const auto why = [](const VacateOrder& leave) {
+    return leave.unstarted ? "no slot has become free" : leave_sentence(leave.reason);
+  };
   std::vector<std::pair<RunOrder, std::string>> unstarted;
   {
     std::lock_guard lock(mutex_);
@@ -87,37 +101,205 @@ void OrderDesk::vacate(std::vector<VacateOrder> orders) {
           ahead_, [&](const RunOrder& order) { return order.what.name == leave.name; });
       const auto known = known_.find(leave.name);
       if (it != ahead_.end()) {
-        unstarted.emplace_back(std::move(*it), leave.unstarted ? "no slot has become free"
-                                                               : leave_sentence(leave.reason));
+        unstarted.emplace_back(std::move(*it), why(leave));
         ahead_.erase(it);
       } else if (known != known_.end() && known->second.being_accepted && !leave.unstarted) {
         known->second.leaves = leave.reason;
       }
     }
   }
+  for (const auto& [order, reason] : unstarted) give_back(order.what, reason);
+  for (const VacateOrder& leave : orders)
+    withdraw([&](const AttemptName& name) { return name == leave.name; }, why(leave));
   std::erase_if(orders, [](const VacateOrder& leave) { return leave.unstarted; });
-  for (const auto& [order, why] : unstarted) give_back(order.what, why);
   vacate_(std::move(orders));
 }
 
 void OrderDesk::renewed(int64_t sent_ns, int64_t lease_ms,
                         const std::vector<AttemptVerdict>& verdicts) {
+  const int64_t until = protocol::lease_end_ns(sent_ns, lease_ms);
   std::vector<AttemptName> over;
+  const auto is_over = [&](const AttemptName& name) {
+    return std::ranges::find(over, name) != over.end();
+  };
+  // True: it counts.
+  const auto counts = [&](const AttemptName& name) {
+    const auto it = std::ranges::find(verdicts, name, &AttemptVerdict::name);
+    if (it == verdicts.end()) return false;
+    if (it->value == kVerdictSuperseded || it->value == kVerdictKnown) over.push_back(name);
+    return it->value == kVerdictCounts;
+  };
+  std::vector<AttemptName> forgotten;
   {
     std::lock_guard lock(mutex_);
-    for (RunOrder& order : ahead_) {
-      const auto it = std::ranges::find(verdicts, order.what.name, &AttemptVerdict::name);
-      if (it == verdicts.end()) continue;
-      if (it->value == kVerdictCounts)
-        order.what.first_lease_ns = protocol::lease_end_ns(sent_ns, lease_ms);
-      else if (it->value == kVerdictSuperseded || it->value == kVerdictKnown)
-        over.push_back(order.what.name);
-    }
-    std::erase_if(ahead_, [&](const RunOrder& order) {
-      return std::ranges::find(over, order.what.name) != over.end();
-    });
+    for (RunOrder& order : ahead_)
+      if (counts(order.what.name)) order.what.first_lease_ns = until;
+    std::erase_if(ahead_, [&](const RunOrder& order) { return is_over(order.what.name); });
+    forgotten = over;
+    for (Slot& slot : slots_)
+      if (slot.next && counts(slot.next->name)) renew(*slot.next, until);
   }
-  for (const AttemptName& name : over) forget(name);
+  for (const AttemptName& name : forgotten) forget(name);
+  withdraw(is_over, "it no longer counts");
+}
+
+// ---- those that are handed over ----
+
+void OrderDesk::renew(Next& next, int64_t lease_ns) {
+  next.lease_ns = lease_ns;
+  if (next.in_hand) return;  // put_down() does the rest
+  next.order.what.first_lease_ns = lease_ns;
+  next_attempts_->renew(*next.handed, lease_ns);
+}
+
+std::optional<OrderDesk::Next> OrderDesk::take_begun() {
+  std::lock_guard lock(mutex_);
+  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) {
+    return one.next && one.next->has_slot && !one.next->in_hand;
+  });
+  if (slot == slots_.end()) return std::nullopt;
+  slot->runs = true;
+  return std::exchange(slot->next, std::nullopt);
+}
+
+void OrderDesk::begin_next() {
+  while (const auto next = take_begun()) {
+    next_attempts_->begin(*next->handed);
+    leave_if_told(next->name);
+  }
+}
+
+std::optional<std::pair<size_t, RunOrder>> OrderDesk::choose_next() {
+  std::lock_guard lock(mutex_);
+  if (next_attempts_ == nullptr || ahead_.empty()) return std::nullopt;
+  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.runs && !one.next; });
+  const RunOrder& first = ahead_.front();
+  const Requirements& needs = first.what.job.needs;
+  const bool must_wait = first.in_turn || has_to_fetch(first.what) ||
+                         needs.resources.of(kGpu) > 0 || first.what.first_lease_ns <= now_ns();
+  if (slot == slots_.end() || must_wait) return std::nullopt;
+  uint32_t code = kRunAccepted;
+  refusal_now(needs, first.what.name.job, &code);
+  if (code != kRunFull) return std::nullopt;
+  RunOrder order = std::move(ahead_.front());
+  ahead_.pop_front();
+  order.what.slot = slot - slots_.begin();
+  slot->next = {.name = order.what.name, .lease_ns = order.what.first_lease_ns};
+  return std::pair(static_cast<size_t>(order.what.slot), std::move(order));
+}
+
+bool OrderDesk::hand_over_next() {
+  auto chosen = choose_next();
+  if (!chosen) return false;
+  auto& [slot, order] = *chosen;
+  try {
+    keep_promise(order);
+    auto handed = next_attempts_->hand_over(std::make_shared<const Assignment>(order.what));
+    std::lock_guard lock(mutex_);
+    slots_[slot].next->handed = std::move(handed);
+    slots_[slot].next->order = std::move(order);
+  } catch (const std::exception& error) {
+    // Should it be the job's fault, or the machine's, its start will tell.
+    log(Severity::warning) << attempt_label(order.what.name)
+                           << " waits until a slot is free: " << error.what();
+    order.in_turn = true;
+    const Next next = drop_next(slot, order.what.name);
+    if (next.unwanted.empty())
+      wait_again(std::move(order));
+    else
+      give_back(order.what, next.unwanted);
+    return true;
+  }
+  put_down(slot);
+  return true;
+}
+
+void OrderDesk::wait_again(RunOrder order) {
+  std::lock_guard lock(mutex_);
+  ahead_.push_front(std::move(order));
+}
+
+OrderDesk::Next OrderDesk::drop_next(size_t slot, const AttemptName& name) {
+  remove_folder(name);
+  Next next;
+  {
+    std::lock_guard lock(mutex_);
+    next = std::move(*slots_[slot].next);
+    slots_[slot].next.reset();
+    known_[name].slot = -1;
+    if (next.has_slot) slots_[slot].taken = false;
+  }
+  if (next.has_slot) slot_freed_();
+  return next;
+}
+
+std::optional<OrderDesk::Next> OrderDesk::take_back(size_t slot) {
+  std::shared_ptr<HandedAttempt> handed;
+  AttemptName name;
+  {
+    std::lock_guard lock(mutex_);
+    handed = slots_[slot].next->handed;
+    name = slots_[slot].next->name;
+  }
+  if (!next_attempts_->take_back(*handed)) return std::nullopt;
+  return drop_next(slot, name);
+}
+
+void OrderDesk::put_down(size_t slot) {
+  for (;;) {
+    {
+      std::lock_guard lock(mutex_);
+      Next& next = *slots_[slot].next;
+      if (next.unwanted.empty()) {
+        next.in_hand = false;
+        if (next.lease_ns != next.order.what.first_lease_ns) renew(next, next.lease_ns);
+        break;
+      }
+    }
+    if (const auto next = take_back(slot)) return give_back(next->order.what, next->unwanted);
+    std::lock_guard lock(mutex_);
+    slots_[slot].next->unwanted.clear();  // it has begun
+  }
+  begin_next();
+}
+
+void OrderDesk::withdraw(const std::function<bool(const AttemptName&)>& which,
+                         const std::string& why) {
+  std::vector<size_t> taken;
+  {
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      std::optional<Next>& next = slots_[i].next;
+      if (!next || !which(next->name)) continue;
+      next->unwanted = why;
+      if (!std::exchange(next->in_hand, true)) taken.push_back(i);
+    }
+  }
+  for (const size_t slot : taken) put_down(slot);
+}
+
+bool OrderDesk::take_one_back() {
+  size_t number = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (!ahead_.empty() || !has_free_slot()) return false;
+    const auto slot = std::ranges::find_if(slots_, [](const Slot& one) {
+      return one.next && !one.next->in_hand && !one.next->has_slot;
+    });
+    if (slot == slots_.end()) return false;
+    slot->next->in_hand = true;
+    number = static_cast<size_t>(slot - slots_.begin());
+  }
+  auto next = take_back(number);
+  if (!next) {
+    put_down(number);
+    return false;
+  }
+  if (next->unwanted.empty())
+    wait_again(std::move(next->order));
+  else
+    give_back(next->order.what, next->unwanted);
+  return true;
 }
 
 }  // namespace sublet::client

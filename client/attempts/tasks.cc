@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "attempt/tenant.h"
 #include "base/clock.h"
@@ -40,6 +42,18 @@ int64_t until_round_ms() { return kRoundMs - system_clock().boot_ns() / 1'000'00
 // What the removal of so much costs nobody notices; a process of its own costs a millisecond.
 constexpr uint64_t kRemovedHere = 200;  // entries
 constexpr uint64_t kRemovedHereBytes = 16 << 20;
+
+struct Handed : HandedAttempt {
+  Handed(WorkPtr its_work, GivenAttempt to) : work(std::move(its_work)), given(std::move(to)) {}
+  const WorkPtr work;
+  GivenAttempt given;
+};
+
+// Nobody is at the other end, and there is nothing left to read.
+bool is_at_end(const UniqueFd& socket) {
+  char byte;
+  return recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
 
 void pause_ms(long ms) {
   timespec pause = {0, ms * 1'000'000};
@@ -215,21 +229,62 @@ void AttemptTasks::do_stage(const WorkPtr& work) {
 }
 
 void AttemptTasks::start_at_once(std::shared_ptr<const Assignment> assignment) {
-  const std::string folder = attempt_folder(desk_.state_folder(), assignment->name);
-  const auto work = std::make_shared<AttemptWork>(std::move(assignment), folder);
+  const WorkPtr work = work_of(std::move(assignment));
   events_.starting(work);
   guarded(threads_.starts, work, [this, work] { do_start(work); })();
 }
 
-void AttemptTasks::do_start(const WorkPtr& work) {
+WorkPtr AttemptTasks::work_of(std::shared_ptr<const Assignment> assignment) const {
+  const std::string folder = attempt_folder(desk_.state_folder(), assignment->name);
+  return std::make_shared<AttemptWork>(std::move(assignment), folder);
+}
+
+GivenAttempt AttemptTasks::give_to_shepherd(const AttemptWork& work) {
   settings_.cgroups.hold_controllers();
+  AttemptOrder order =
+      make_order(work, settings_, files_.free_bytes(work.folder), server_.address());
+  if (!desk_.may_be_lifted(work.assignment->name.job)) order.cpu_allowance_ms = 0;
+  write_order(files_, work.folder, order);
+  return shepherds_.run(work.assignment->slot, work.assignment->name);
+}
+
+std::shared_ptr<HandedAttempt> AttemptTasks::hand_over(std::shared_ptr<const Assignment> what) {
+  const WorkPtr work = work_of(std::move(what));
+  auto handed = std::make_shared<Handed>(work, give_to_shepherd(*work));
+  if (std::exchange(handed->given.is_new, false)) events_.child_started(handed->given.shepherd);
+  return handed;
+}
+
+bool AttemptTasks::take_back(HandedAttempt& handed) {
+  return take_back_order(static_cast<Handed&>(handed).work->folder);
+}
+
+void AttemptTasks::renew(HandedAttempt& handed, int64_t lease_ns) {
+  const Handed& its = static_cast<Handed&>(handed);
+  its.work->lease_ns = lease_ns;
+  sublet_frame frame = {};
+  frame.magic = SUBLET_FRAME_MAGIC;
+  frame.kind = SUBLET_FRAME_LEASE;
+  frame.job = its.work->assignment->name.job;
+  frame.attempt = its.work->assignment->name.attempt;
+  frame.instant = lease_ns;
+  send(its.given.control->get(), &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void AttemptTasks::begin(HandedAttempt& handed) {
+  const Handed& its = static_cast<Handed&>(handed);
+  events_.starting(its.work);
+  // Its shepherd may have ended before.
+  if (is_at_end(*its.given.control) && !inspect(files_, its.work->folder).shepherd_known)
+    return post(threads_.starts, its.work, [this, work = its.work] { do_start(work); });
+  events_.shepherd_started(its.work, its.given);
+}
+
+void AttemptTasks::do_start(const WorkPtr& work) {
   GivenAttempt given;
   try {
-    AttemptOrder order =
-        make_order(*work, settings_, files_.free_bytes(work->folder), server_.address());
-    if (!desk_.may_be_lifted(work->assignment->name.job)) order.cpu_allowance_ms = 0;
-    write_order(files_, work->folder, order);
-    given = shepherds_.run(work->assignment->slot, work->assignment->name);
+    given = give_to_shepherd(*work);
+    desk_.runs(work->assignment->name);
   } catch (const OsError& error) {
     std::string reason = std::string("It could not be started: ") + error.what();
     // An order that is too long or that a shepherd would reject is the job's fault.

@@ -30,8 +30,9 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 
 // Called on the workers' threads.
 struct TaskEvents {
-  // By start_at_once(), before shepherd_started or shepherd_failed.
+  // By start_at_once() and begin(), before shepherd_started or shepherd_failed.
   std::function<void(const WorkPtr&)> starting;
+  std::function<void(pid_t)> child_started;  // by hand_over()
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, const GivenAttempt&)> shepherd_started;
@@ -68,7 +69,7 @@ struct TaskThreads {
   }
 };
 
-class AttemptTasks {
+class AttemptTasks : public NextAttempts {
  public:
   AttemptTasks(const TaskThreads& threads, Files& files, ServerCalls& server, OrderDesk& desk,
                Reporter& reporter, InputCache& cache, const JobSettings& settings,
@@ -82,6 +83,11 @@ class AttemptTasks {
   // Starts an attempt for which nothing is to be fetched, and which nobody knows of yet, without
   // a turn of the reactor and of another thread: its slot waits. A thread of workers.
   void start_at_once(std::shared_ptr<const Assignment> assignment);
+  // For those that the desk hands over. Any thread of workers.
+  std::shared_ptr<HandedAttempt> hand_over(std::shared_ptr<const Assignment> what) override;
+  bool take_back(HandedAttempt& handed) override;
+  void renew(HandedAttempt& handed, int64_t lease_ns) override;
+  void begin(HandedAttempt& handed) override;
 
   // Removes what clients that were stopped or killed have discarded and not removed. Once, at the
   // start.
@@ -102,6 +108,7 @@ class AttemptTasks {
   static protocol::FolderFacts inspect(const Files& files, const std::string& folder);
 
  private:
+  WorkPtr work_of(std::shared_ptr<const Assignment> assignment) const;
   void post(Workers& pool, const WorkPtr& work, std::function<void()> task, int64_t delay_ms = 0,
             int64_t pause_ms = 0);
   // Repeats it in `pool` after an unexpected exception.
@@ -112,6 +119,8 @@ class AttemptTasks {
   void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void do_stage(const WorkPtr& work);
   void do_start(const WorkPtr& work);
+  // Its order is written and its shepherd told. Throws OsError.
+  GivenAttempt give_to_shepherd(const AttemptWork& work);
   void do_checkpoint(const WorkPtr& work);
   // Releases the slot before anything is uploaded.
   void close_and_hand_in(const WorkPtr& work);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,7 +144,8 @@ bool Shepherd::write_exit(const sublet_exit& end) {
 
 int Shepherd::conclude(const sublet_exit& end) {
   slot_.stop_listening();
-  const bool written = write_exit(end);
+  // The slot's next job has the same account, and may begin before the client has read this.
+  const bool written = fchmod(folder_, 0700) == 0 && write_exit(end);
   bool told = false;
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);

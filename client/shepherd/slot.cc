@@ -128,6 +128,7 @@ bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
 
 int Slot::run_attempt(const char* folder, const sublet_frame& order, int connection) {
   if (chdir(folder) != 0) {
+    if (errno == ENOENT) return Shepherd::kDone;  // the client has taken it back
     perror(folder);
     return Shepherd::kBadOrder;
   }
@@ -148,6 +149,7 @@ int Slot::run_next() {
     snprintf(folder, sizeof folder, "%s/attempts/%llu.%u", state_folder_,
              static_cast<unsigned long long>(order.job), order.attempt);
     status = run_attempt(folder, order, connection);
+    has_run_ = true;
   }
   if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();
@@ -159,6 +161,8 @@ void Slot::wait() {
   pollfd fds[] = {{kLink, POLLIN, 0}, {kSignals, POLLIN, 0}};
   while (poll(fds, 2, -1) < 0 && errno == EINTR) {
   }
+  // Then who would have been the next starts no more.
+  if (has_run_ && (fds[0].revents & POLLHUP)) stop();
   struct signalfd_siginfo info;
   while (read(kSignals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     if (info.ssi_signo != SIGCHLD) stop();

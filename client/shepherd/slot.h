@@ -81,6 +81,7 @@ class Slot {
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
   char kept_control_[SUBLET_PATH_MAX_BYTES + 16];
+  bool has_run_ = false;
   bool stopped_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -33,6 +34,9 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(after_sigterm_no_other_attempt_is_run);
   CPPUNIT_TEST(who_has_ended_takes_no_order);
   CPPUNIT_TEST(what_cannot_be_run_ends_the_process);
+  CPPUNIT_TEST(what_the_client_has_taken_back_is_passed_over);
+  CPPUNIT_TEST(the_next_one_does_not_begin_without_a_client);
+  CPPUNIT_TEST(the_folder_of_one_that_has_ended_is_closed);
   CPPUNIT_TEST(the_monitor_may_be_restarted_in_between);
   CPPUNIT_TEST(an_old_word_of_the_monitor_starts_nothing);
   CPPUNIT_TEST(a_restarted_client_finds_the_attempt_that_runs);
@@ -259,17 +263,70 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
 
   void what_cannot_be_run_ends_the_process() {
     Rig rig;
-    {
-      SlotShepherd slot = rig.start_slot();
-      const auto given = slot.run({4711, 1});  // there is no such folder
-      CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
-    }
     SlotShepherd slot = rig.start_slot();
     const AttemptOrder order = rig.order({"exit", "0"});
     std::filesystem::rename(rig.prepare(order), rig.base() + "/attempts/4711.1");
     const auto given = slot.run({4711, 1});
     CPPUNIT_ASSERT_EQUAL(65, rig.wait_for(slot.id()));
     CPPUNIT_ASSERT(access((rig.base() + "/attempts/4711.1/record").c_str(), F_OK) != 0);
+  }
+
+  // With its folder or without.
+  void what_the_client_has_taken_back_is_passed_over() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = rig.order({"wait"});
+    const std::string folder = rig.prepare(first);
+    const AttemptOrder second = rig.order({"exit", "0"}), third = rig.order({"exit", "0"});
+    const auto one = slot.run(name_of(first));
+    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT(!take_back_order(folder));  // it runs
+    std::vector<SlotShepherd::Given> given;
+    for (const AttemptOrder& order : {second, third}) {
+      rig.prepare(order);
+      given.push_back(slot.run(name_of(order)));
+      CPPUNIT_ASSERT(take_back_order(rig.folder(order)));
+    }
+    std::filesystem::remove_all(rig.folder(third));
+    rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run_in(slot, rig.order({"exit", "0"})).facts.code);
+    CPPUNIT_ASSERT(!system_files().exists(rig.folder(second) + "/record"));
+    CPPUNIT_ASSERT(!take_back_order(folder));  // it has ended
+    char byte;
+    for (const auto& next : given)
+      CPPUNIT_ASSERT(wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+  }
+
+  // Without its client nobody would know of it.
+  void the_next_one_does_not_begin_without_a_client() {
+    Rig rig;
+    const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first);
+    rig.prepare(second);
+    ProcessId process;
+    {
+      SlotShepherd slot = rig.start_slot();
+      process = slot.id();
+      slot.run(name_of(first));
+      slot.run(name_of(second));
+      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    }
+    rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(process));
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
+    CPPUNIT_ASSERT(!system_files().exists(rig.folder(second) + "/record"));
+    CPPUNIT_ASSERT(take_back_order(rig.folder(second)));
+  }
+
+  // The next one may begin before the client has seen the end, with the same account.
+  void the_folder_of_one_that_has_ended_is_closed() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder order = rig.order({"exit", "0"});
+    rig.run_in(slot, order);
+    struct stat about;
+    CPPUNIT_ASSERT(stat(rig.folder(order).c_str(), &about) == 0);
+    CPPUNIT_ASSERT_EQUAL(mode_t{0700}, about.st_mode & 07777);
   }
 
   void the_monitor_may_be_restarted_in_between() {

@@ -190,6 +190,7 @@ int Shepherd::run(const sublet_frame& asked, int connection) {
   const char* failed = load_order(asked);
   if (failed) {
     int error = errno;
+    if (error == ENOENT) return kDone;  // the client has taken it back
     fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", text_, SUBLET_ORDER_FILE, failed,
             strerror(error));
     return error == EWOULDBLOCK ? kRefused : kBadOrder;
