@@ -73,6 +73,7 @@ bool OrderDesk::has_session() const {
 std::vector<RunAnswer> OrderDesk::run(const std::string& session, std::vector<RunOrder> orders) {
   std::vector<RunAnswer> answers;
   for (auto& order : orders) answers.push_back(take(session, std::move(order)));
+  if (has_one_for_a_shepherd()) slot_freed_();
   return answers;
 }
 
@@ -230,8 +231,8 @@ std::string OrderDesk::refusal_for_want_of_room(uint32_t* code) const {
   *code = kRunError;
   const auto slotless =
       std::ranges::count_if(known_, [](const auto& item) { return item.second.slot < 0; });
-  const auto next =
-      std::ranges::count_if(slots_, [](const Slot& one) { return one.next && !one.next->has_slot; });
+  const auto next = std::ranges::count_if(
+      slots_, [](const Slot& one) { return one.next && !one.next->has_slot; });
   const uint64_t waiting = static_cast<uint64_t>(slotless - next) - ahead_.size();
   if (waiting >= settings_.outbox_limit)
     return "the outbox is full: " + std::to_string(waiting) +

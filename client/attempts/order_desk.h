@@ -172,8 +172,9 @@ class OrderDesk {
     make_room_ = std::move(make_room);
   }
 
-  // slot_freed: called when a slot is free and orders wait for one, by the thread that freed it; it
-  // is to have start_ahead() called soon, by a thread that no owner waits for. To be called before
+  // slot_freed: called when a slot is free and orders wait for one, by the thread that freed it, or
+  // when one could be handed over; it is to have start_ahead() called soon, by a thread that no
+  // owner waits for. To be called before
   // the first order.
   void on_slot_freed(std::function<void()> slot_freed) { slot_freed_ = std::move(slot_freed); }
   // Starts orders that were taken ahead, as far as slots are free, and hands one to each shepherd
@@ -269,6 +270,8 @@ class OrderDesk {
     bool runs = false;  // the shepherd of this client has begun with who has it
     std::optional<Next> next = std::nullopt;
   };
+  // A shepherd that runs an attempt, and is to have another one.
+  static bool has_no_next(const Slot& slot) { return slot.runs && !slot.next; }
   // Called with the mutex held.
   bool has_free_slot() const;
   // Gives it a slot. Called with the mutex held.
@@ -285,6 +288,7 @@ class OrderDesk {
   std::optional<Next> take_begun();
   // False: there is nothing to be handed over now.
   bool hand_over_next();
+  bool has_one_for_a_shepherd() const;
   // The slot that is to have the next order, which waits no longer.
   std::optional<std::pair<size_t, RunOrder>> choose_next();
   // The following three are for who has it in hand: gives it out of hand; takes it back from its

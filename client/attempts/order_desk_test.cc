@@ -520,8 +520,8 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT((waiting() == Names{{3, 1}, {4, 1}}));  // for the server it has not begun
     CPPUNIT_ASSERT(desk_->has_ahead());
     CPPUNIT_ASSERT_EQUAL(0u, desk_->slots_free());
-    CPPUNIT_ASSERT_EQUAL(
-        int64_t{1}, read_assignment(files_, attempt_folder(state_.path(), {4, 1})).slot);
+    CPPUNIT_ASSERT_EQUAL(int64_t{1},
+                         read_assignment(files_, attempt_folder(state_.path(), {4, 1})).slot);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(5)));
     desk_->release_slot({2, 1});
     CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));

@@ -154,9 +154,8 @@ void OrderDesk::renew(Next& next, int64_t lease_ns) {
 
 std::optional<OrderDesk::Next> OrderDesk::take_begun() {
   std::lock_guard lock(mutex_);
-  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) {
-    return one.next && one.next->has_slot && !one.next->in_hand;
-  });
+  const auto slot = std::ranges::find_if(
+      slots_, [](const Slot& one) { return one.next && one.next->has_slot && !one.next->in_hand; });
   if (slot == slots_.end()) return std::nullopt;
   slot->runs = true;
   return std::exchange(slot->next, std::nullopt);
@@ -169,10 +168,15 @@ void OrderDesk::begin_next() {
   }
 }
 
+bool OrderDesk::has_one_for_a_shepherd() const {
+  std::lock_guard lock(mutex_);
+  return next_attempts_ != nullptr && !ahead_.empty() && std::ranges::any_of(slots_, has_no_next);
+}
+
 std::optional<std::pair<size_t, RunOrder>> OrderDesk::choose_next() {
   std::lock_guard lock(mutex_);
   if (next_attempts_ == nullptr || ahead_.empty()) return std::nullopt;
-  const auto slot = std::ranges::find_if(slots_, [](const Slot& one) { return one.runs && !one.next; });
+  const auto slot = std::ranges::find_if(slots_, has_no_next);
   const RunOrder& first = ahead_.front();
   const Requirements& needs = first.what.job.needs;
   const bool must_wait = first.in_turn || has_to_fetch(first.what) ||

@@ -294,7 +294,8 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(!take_back_order(folder));  // it has ended
     char byte;
     for (const auto& next : given)
-      CPPUNIT_ASSERT(wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+      CPPUNIT_ASSERT(
+          wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
   }
 
   // Without its client nobody would know of it.

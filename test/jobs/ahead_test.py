@@ -3,6 +3,7 @@ asking, and come back without loss if the owner returns, or a long job, a crash 
 from starting."""
 
 import os
+import signal
 import sys
 import unittest
 
@@ -26,11 +27,12 @@ class Ahead(unittest.TestCase):
         self.pool.wait_machines(1)
 
     def hold_one_ahead(self):
-        """A short job is done, a long one runs, and one waits behind it on the machine."""
+        """A short job is done, a long one runs, and one waits behind it with its shepherd."""
         self.long, self.ahead = self.submit_two()
         self.pool.wait_state(self.long, "running")
         self.wait_held(2)
         self.assertEqual(self.job(self.ahead)["state"], "placed")
+        harness.wait_for(lambda: len(self.curly.attempts()) == 2, "it to be handed over")
 
     def submit_two(self):
         """A long one and one behind it, when a short one before them is done. All in one batch, so
@@ -45,6 +47,16 @@ class Ahead(unittest.TestCase):
 
     def job(self, job):
         return self.pool.job(job)
+
+    def folder(self, job):
+        return os.path.join(self.curly.state, "attempts", "%d.1" % job)
+
+    def record(self, key):
+        with open(os.path.join(self.folder(self.long), "record")) as file:
+            return dict(line.split(" ", 1) for line in file.read().splitlines() if " " in line)[key]
+
+    def shepherd(self):
+        return int(self.record("shepherd_pid"))
 
     def wait_held(self, count):
         harness.wait_for(lambda: len(self.pool.machines()[0]["running"]) == count,
@@ -100,16 +112,40 @@ class Ahead(unittest.TestCase):
         self.assertEqual(self.job(self.long)["state"], "running")
 
     def test_the_client_is_killed(self):
-        """Nobody else knows of an order that has not started: it is lost without harm."""
+        """Nobody else names an order that has not started: it is lost without harm."""
         self.start(STAYS)
         self.hold_one_ahead()
         self.curly.kill()
-        self.assertEqual(self.curly.attempts(), ["%d.1" % self.long])
         self.curly.start()
+        harness.wait_for(lambda: self.curly.attempts() == ["%d.1" % self.long], "it to be discarded")
         harness.wait_for(lambda: self.ends(self.ahead)[:1] == ["machine lost"], "it to be missed")
         self.assertEqual(self.job(self.ahead)["evictions"], 0)
         self.pool.sublet("rm", self.long)
         self.pool.wait_state(self.ahead, "done")
+
+    def test_the_client_is_killed_and_the_long_one_ends(self):
+        """Nobody starts it while there is no client."""
+        self.start(STAYS)
+        self.hold_one_ahead()
+        self.curly.kill()
+        shepherd = self.shepherd()
+        os.kill(int(self.record("job_pid")), signal.SIGKILL)
+        harness.wait_for(lambda: not harness.alive(shepherd), "its shepherd to end")
+        folder = self.folder(self.ahead)
+        self.assertEqual([os.path.exists(os.path.join(folder, name)) for name in ("order", "record")],
+                         [True, False])
+        self.curly.start()
+        self.pool.wait_state(self.ahead, "done")
+        self.assertEqual(self.ends(self.ahead), ["done"])
+
+    def test_the_shepherd_is_killed(self):
+        """The attempt that it runs is lost, the other one has another shepherd."""
+        self.start(STAYS)
+        self.hold_one_ahead()
+        os.kill(self.shepherd(), signal.SIGKILL)
+        self.pool.wait_state(self.ahead, "done")
+        self.assertEqual(self.ends(self.ahead), ["done"])
+        self.assertEqual(self.ends(self.long)[0], "machine lost")
 
     def test_the_client_is_stopped(self):
         self.start(STAYS)
