@@ -197,7 +197,6 @@ Daemon::Daemon(const ClientSettings& settings)
       desk_.taken_over(work->assignment->name);
     });
   };
-  events.child_started = child_started();
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
       desk_, *reporter_, cache_,

@@ -116,7 +116,11 @@ void drop_next_ones(Files& files, const std::string& state_folder, std::vector<A
     if (is_next && take_back_order(folder)) {
       log(Severity::info) << "attempt " << folder.substr(folder.rfind('/') + 1)
                           << " had not begun, behind another one: discarded";
-      files.remove_tree(folder);
+      try {
+        files.remove_tree(folder);
+      } catch (const std::exception& error) {
+        log(Severity::warning) << error.what();  // without its order nobody starts it
+      }
       one = all->erase(one);
       continue;
     }

@@ -390,6 +390,8 @@ void Attempts::tick_entry(Entry& entry, int64_t now) {
 }
 
 void Attempts::tick(int64_t now) {
+  // Who has ended is not frozen or killed: the next one may run in his slot.
+  if (now >= guard_.next_due()) read_controls();
   // First, because the owner is waiting.
   bool enforced = guard_.tick(now);
   for (auto& [name, entry] : entries_) tick_entry(*entry, now);

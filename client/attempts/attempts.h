@@ -92,6 +92,7 @@ class Attempts {
     int64_t report_due_ns = kNever;
     int64_t report_pause_ms = 0;
     bool checking = false;  // check_end is under way
+    int restarts = 0;       // AttemptWork::restarts, of the shepherd that it has
     bool killing = false;   // processes left by a lost shepherd are being killed
     bool seen_running = false;
     HeldAttempt reported;  // the shepherd's last report
@@ -119,6 +120,7 @@ class Attempts {
   void try_connect(Entry& entry, int64_t now);
   void connected(Entry& entry, UniqueFd socket, int64_t now);
   void read_control(const AttemptName& name);
+  void read_controls();
   void on_frame(Entry& entry, const sublet_frame& frame);
   void note_shepherds_state(Entry& entry, const sublet_frame& frame);
   void disconnect(Entry& entry);

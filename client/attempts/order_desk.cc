@@ -405,10 +405,13 @@ void OrderDesk::find_room(uint64_t wanted) {
 }
 
 void OrderDesk::machine_failed(const std::string& why) {
-  std::lock_guard lock(mutex_);
-  trouble_ = why;
-  trouble_pause_ms_ = std::clamp(trouble_pause_ms_ * 2, kFirstTroubleMs, kLongestTroubleMs);
-  trouble_until_ns_ = now_ns() + trouble_pause_ms_ * kMs;
+  {
+    std::lock_guard lock(mutex_);
+    trouble_ = why;
+    trouble_pause_ms_ = std::clamp(trouble_pause_ms_ * 2, kFirstTroubleMs, kLongestTroubleMs);
+    trouble_until_ns_ = now_ns() + trouble_pause_ms_ * kMs;
+  }
+  refuse_next();
 }
 
 void OrderDesk::machine_worked() {

@@ -94,7 +94,8 @@ class NextAttempts {
   virtual ~NextAttempts() = default;
   // Its folder is made. Throws std::exception: it could not be handed over.
   virtual std::shared_ptr<HandedAttempt> hand_over(std::shared_ptr<const Assignment> what) = 0;
-  // True: its program is not started any more. False: its shepherd has begun with it.
+  // True: its program is not started any more, once `handed` has ended. False: its shepherd has
+  // begun with it.
   virtual bool take_back(HandedAttempt& handed) = 0;
   // It has another lease. Does not wait.
   virtual void renew(HandedAttempt& handed, int64_t lease_ns) = 0;
@@ -192,10 +193,14 @@ class OrderDesk {
   }
 
   // While the disk is nearly full, no order is accepted. Any thread.
-  void set_disk_low(bool low) { disk_low_ = low; }
+  void set_disk_low(bool low) {
+    if (!disk_low_.exchange(low) && low) refuse_next();
+  }
   bool disk_low() const { return disk_low_; }
   // The same for memory. Any thread.
-  void set_memory_low(bool low) { memory_low_ = low; }
+  void set_memory_low(bool low) {
+    if (!memory_low_.exchange(low) && low) refuse_next();
+  }
   // Whether no order is accepted for want of memory, if so many bytes are available.
   bool lacks_memory(uint64_t available) const {
     return memory_low_ || available < settings_.memory_least;
@@ -289,17 +294,25 @@ class OrderDesk {
   // False: there is nothing to be handed over now.
   bool hand_over_next();
   bool has_one_for_a_shepherd() const;
+  // There is a new reason to refuse orders.
+  void refuse_next() {
+    look_again_ = true;
+    slot_freed_();
+  }
   // The slot that is to have the next order, which waits no longer.
   std::optional<std::pair<size_t, RunOrder>> choose_next();
-  // The following three are for who has it in hand: gives it out of hand; takes it back from its
-  // shepherd (none: it has begun); it is not the next any more, and its folder is removed.
+  // For who has it in hand: gives it out of hand; takes it back from its shepherd (false: it has
+  // begun); it is not the next any more, and its folder is removed: it waits again, before all
+  // others, or is given back to the server if it is unwanted.
   void put_down(size_t slot);
-  std::optional<Next> take_back(size_t slot);
-  Next drop_next(size_t slot, const AttemptName& name);
-  // Before all others.
-  void wait_again(RunOrder order);
-  // Takes these back and gives them back to the server, but for who has begun.
-  void withdraw(const std::function<bool(const AttemptName&)>& which, const std::string& why);
+  bool take_back(size_t slot);
+  void drop_next(size_t slot, const AttemptName& name);
+  // Takes in hand, for put_down_all(), those that are unwanted for this reason, if it is not "".
+  // Called with the mutex held.
+  std::vector<size_t> pick_up_unwanted(const std::function<std::string(const Next&)>& why);
+  void put_down_all(const std::vector<size_t>& slots);
+  // Whether they may still begin, if there is a new reason why not.
+  void look_at_next_again();
   // For a slot that is free, while no other order waits. False: there is none.
   bool take_one_back();
   // Called with the mutex held.
@@ -325,6 +338,7 @@ class OrderDesk {
   std::atomic<bool> draining_{false};
   std::atomic<bool> disk_low_{false};
   std::atomic<bool> memory_low_{false};
+  std::atomic<bool> look_again_{false};
 
   mutable std::mutex mutex_;
   std::string session_;

@@ -40,11 +40,15 @@ struct Shepherds : NextAttempts {
     return true;
   }
   void renew(HandedAttempt& one, int64_t lease_ns) override { leases[name_of(one)] = lease_ns; }
-  void begin(HandedAttempt& one) override { began.push_back(name_of(one)); }
+  void begin(HandedAttempt& one) override {
+    began.push_back(name_of(one));
+    if (on_begin) on_begin(name_of(one));
+  }
 
   bool out_of_order = false;
   std::function<void(const AttemptName&)> on_hand_over;
   std::function<void()> on_take_back;
+  std::function<void(const AttemptName&)> on_begin;
   std::set<AttemptName> begun;  // of those that are handed over, by their shepherds
   std::vector<AttemptName> handed, taken_back, began;
   std::map<AttemptName, int64_t> leases;
@@ -503,6 +507,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   // Two run, each of the slots has a shepherd, and so many orders were taken ahead.
   void run_two(uint64_t waiting) {
     desk_->on_next(shepherds_);
+    shepherds_.on_begin = [this](const AttemptName& name) { desk_->runs(name); };
     fill(waiting);
     for (const uint64_t job : {1, 2}) desk_->runs({job, 1});
   }

@@ -25,6 +25,9 @@ std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
   RunOrder order = std::move(ahead_.front());
   ahead_.pop_front();
   Assignment& what = order.what;
+  // Said while it was handed over, or taken back.
+  const sublet_leave_reason leaves = known_[what.name].leaves;
+  if (leaves != SUBLET_LEAVE_NONE) why = leave_sentence(leaves);
   if (why.empty() && what.first_lease_ns <= now_ns()) why = "its lease is over";
   if (why.empty()) claim_slot(what);
   return std::pair(std::move(order), std::move(why));
@@ -33,6 +36,7 @@ std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
 void OrderDesk::start_ahead() {
   try {
     begin_next();
+    look_at_next_again();
     do {
       while (auto next = take_next()) {
         auto& [order, why] = *next;
@@ -57,12 +61,14 @@ void OrderDesk::give_back(const Assignment& what, const std::string& why) {
 
 void OrderDesk::give_back_ahead(const std::string& why) {
   std::deque<RunOrder> orders;
+  std::vector<size_t> next;
   {
     std::lock_guard lock(mutex_);
     orders.swap(ahead_);
+    next = pick_up_unwanted([&](const Next&) { return why; });
   }
   for (const RunOrder& order : orders) give_back(order.what, why);
-  withdraw([](const AttemptName&) { return true; }, why);
+  put_down_all(next);
 }
 
 void OrderDesk::returned(const AttemptName& name) {
@@ -85,8 +91,9 @@ bool OrderDesk::has_next() const {
 
 bool OrderDesk::is_returning() const {
   std::lock_guard lock(mutex_);
-  if (draining_ && (!ahead_.empty() || has_next())) return true;
-  return std::ranges::any_of(known_, [](const auto& item) { return item.second.returning; });
+  return std::ranges::any_of(known_, [this](const auto& item) {
+    return item.second.returning || (draining_ && item.second.being_accepted);
+  });
 }
 
 void OrderDesk::vacate(std::vector<VacateOrder> orders) {
@@ -94,8 +101,13 @@ void OrderDesk::vacate(std::vector<VacateOrder> orders) {
     return leave.unstarted ? "no slot has become free" : leave_sentence(leave.reason);
   };
   std::vector<std::pair<RunOrder, std::string>> unstarted;
+  std::vector<size_t> next;
   {
     std::lock_guard lock(mutex_);
+    next = pick_up_unwanted([&](const Next& one) -> std::string {
+      const auto leave = std::ranges::find(orders, one.name, &VacateOrder::name);
+      return leave == orders.end() ? "" : why(*leave);
+    });
     for (const VacateOrder& leave : orders) {
       const auto it = std::ranges::find_if(
           ahead_, [&](const RunOrder& order) { return order.what.name == leave.name; });
@@ -109,8 +121,7 @@ void OrderDesk::vacate(std::vector<VacateOrder> orders) {
     }
   }
   for (const auto& [order, reason] : unstarted) give_back(order.what, reason);
-  for (const VacateOrder& leave : orders)
-    withdraw([&](const AttemptName& name) { return name == leave.name; }, why(leave));
+  put_down_all(next);
   std::erase_if(orders, [](const VacateOrder& leave) { return leave.unstarted; });
   vacate_(std::move(orders));
 }
@@ -130,6 +141,7 @@ void OrderDesk::renewed(int64_t sent_ns, int64_t lease_ms,
     return it->value == kVerdictCounts;
   };
   std::vector<AttemptName> forgotten;
+  std::vector<size_t> next;
   {
     std::lock_guard lock(mutex_);
     for (RunOrder& order : ahead_)
@@ -138,9 +150,12 @@ void OrderDesk::renewed(int64_t sent_ns, int64_t lease_ms,
     forgotten = over;
     for (Slot& slot : slots_)
       if (slot.next && counts(slot.next->name)) renew(*slot.next, until);
+    next = pick_up_unwanted([&](const Next& one) -> std::string {
+      return is_over(one.name) ? "it no longer counts" : "";
+    });
   }
   for (const AttemptName& name : forgotten) forget(name);
-  withdraw(is_over, "it no longer counts");
+  put_down_all(next);
 }
 
 // ---- those that are handed over ----
@@ -157,7 +172,6 @@ std::optional<OrderDesk::Next> OrderDesk::take_begun() {
   const auto slot = std::ranges::find_if(
       slots_, [](const Slot& one) { return one.next && one.next->has_slot && !one.next->in_hand; });
   if (slot == slots_.end()) return std::nullopt;
-  slot->runs = true;
   return std::exchange(slot->next, std::nullopt);
 }
 
@@ -196,57 +210,60 @@ bool OrderDesk::hand_over_next() {
   auto chosen = choose_next();
   if (!chosen) return false;
   auto& [slot, order] = *chosen;
+  const AttemptName name = order.what.name;
+  std::shared_ptr<HandedAttempt> handed;
   try {
     keep_promise(order);
-    auto handed = next_attempts_->hand_over(std::make_shared<const Assignment>(order.what));
+    handed = next_attempts_->hand_over(std::make_shared<const Assignment>(order.what));
+  } catch (const std::exception& error) {
+    // Should it be the job's fault, or the machine's, its start will tell.
+    log(Severity::warning) << attempt_label(name)
+                           << " waits until a slot is free: " << error.what();
+    order.in_turn = true;
+  }
+  const bool failed = handed == nullptr;
+  {
     std::lock_guard lock(mutex_);
     slots_[slot].next->handed = std::move(handed);
     slots_[slot].next->order = std::move(order);
-  } catch (const std::exception& error) {
-    // Should it be the job's fault, or the machine's, its start will tell.
-    log(Severity::warning) << attempt_label(order.what.name)
-                           << " waits until a slot is free: " << error.what();
-    order.in_turn = true;
-    const Next next = drop_next(slot, order.what.name);
-    if (next.unwanted.empty())
-      wait_again(std::move(order));
-    else
-      give_back(order.what, next.unwanted);
-    return true;
   }
-  put_down(slot);
+  if (failed)
+    drop_next(slot, name);
+  else
+    put_down(slot);
   return true;
 }
 
-void OrderDesk::wait_again(RunOrder order) {
-  std::lock_guard lock(mutex_);
-  ahead_.push_front(std::move(order));
-}
-
-OrderDesk::Next OrderDesk::drop_next(size_t slot, const AttemptName& name) {
+void OrderDesk::drop_next(size_t slot, const AttemptName& name) {
   remove_folder(name);
   Next next;
   {
     std::lock_guard lock(mutex_);
     next = std::move(*slots_[slot].next);
     slots_[slot].next.reset();
+    next.handed.reset();  // so that a shepherd that still has the order passes it over
     known_[name].slot = -1;
     if (next.has_slot) slots_[slot].taken = false;
+    next.order.what.first_lease_ns = next.lease_ns;
+    if (next.unwanted.empty()) ahead_.push_front(std::move(next.order));
   }
+  if (!next.unwanted.empty()) give_back(next.order.what, next.unwanted);
   if (next.has_slot) slot_freed_();
-  return next;
 }
 
-std::optional<OrderDesk::Next> OrderDesk::take_back(size_t slot) {
-  std::shared_ptr<HandedAttempt> handed;
+bool OrderDesk::take_back(size_t slot) {
   AttemptName name;
   {
-    std::lock_guard lock(mutex_);
-    handed = slots_[slot].next->handed;
-    name = slots_[slot].next->name;
+    std::shared_ptr<HandedAttempt> handed;
+    {
+      std::lock_guard lock(mutex_);
+      handed = slots_[slot].next->handed;
+      name = slots_[slot].next->name;
+    }
+    if (!next_attempts_->take_back(*handed)) return false;
   }
-  if (!next_attempts_->take_back(*handed)) return std::nullopt;
-  return drop_next(slot, name);
+  drop_next(slot, name);
+  return true;
 }
 
 void OrderDesk::put_down(size_t slot) {
@@ -260,26 +277,44 @@ void OrderDesk::put_down(size_t slot) {
         break;
       }
     }
-    if (const auto next = take_back(slot)) return give_back(next->order.what, next->unwanted);
+    if (take_back(slot)) return;
     std::lock_guard lock(mutex_);
     slots_[slot].next->unwanted.clear();  // it has begun
   }
   begin_next();
 }
 
-void OrderDesk::withdraw(const std::function<bool(const AttemptName&)>& which,
-                         const std::string& why) {
+void OrderDesk::put_down_all(const std::vector<size_t>& slots) {
+  for (const size_t slot : slots) put_down(slot);
+}
+
+std::vector<size_t> OrderDesk::pick_up_unwanted(
+    const std::function<std::string(const Next&)>& why) {
+  std::vector<size_t> taken;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    std::optional<Next>& next = slots_[i].next;
+    const std::string unwanted = next ? why(*next) : "";
+    if (unwanted.empty()) continue;
+    next->unwanted = unwanted;
+    if (!std::exchange(next->in_hand, true)) taken.push_back(i);
+  }
+  return taken;
+}
+
+// As take_next() asks of the others.
+void OrderDesk::look_at_next_again() {
+  if (!look_again_.exchange(false)) return;
   std::vector<size_t> taken;
   {
     std::lock_guard lock(mutex_);
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      std::optional<Next>& next = slots_[i].next;
-      if (!next || !which(next->name)) continue;
-      next->unwanted = why;
-      if (!std::exchange(next->in_hand, true)) taken.push_back(i);
-    }
+    taken = pick_up_unwanted([this](const Next& next) -> std::string {
+      uint32_t code = kRunAccepted;
+      if (next.in_hand) return "";
+      std::string why = refusal_now(next.order.what.job.needs, next.name.job, &code);
+      return code == kRunFull ? "" : why;
+    });
   }
-  for (const size_t slot : taken) put_down(slot);
+  put_down_all(taken);
 }
 
 bool OrderDesk::take_one_back() {
@@ -294,16 +329,9 @@ bool OrderDesk::take_one_back() {
     slot->next->in_hand = true;
     number = static_cast<size_t>(slot - slots_.begin());
   }
-  auto next = take_back(number);
-  if (!next) {
-    put_down(number);
-    return false;
-  }
-  if (next->unwanted.empty())
-    wait_again(std::move(next->order));
-  else
-    give_back(next->order.what, next->unwanted);
-  return true;
+  if (take_back(number)) return true;
+  put_down(number);
+  return false;
 }
 
 }  // namespace sublet::client

@@ -87,6 +87,13 @@ void Attempts::read_control(const AttemptName& name) {
   }
 }
 
+void Attempts::read_controls() {
+  std::vector<AttemptName> connected;
+  for (const auto& [name, entry] : entries_)
+    if (entry->tenancy && entry->tenancy->control.valid()) connected.push_back(name);
+  for (const AttemptName& name : connected) read_control(name);
+}
+
 void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {
   if (frame.kind == SUBLET_FRAME_ACK) {
     guard_.acknowledged(*entry.tenancy, frame);
@@ -149,7 +156,7 @@ void Attempts::disconnect(Entry& entry) {
 }
 
 void Attempts::check_end(Entry& entry) {
-  if (entry.checking) return;
+  if (entry.checking || entry.restarts != entry.work->restarts) return;
   entry.checking = true;
   tasks_->check_end(entry.work);
 }

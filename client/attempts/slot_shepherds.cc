@@ -1,5 +1,7 @@
 #include "client/attempts/slot_shepherds.h"
 
+#include <cerrno>
+
 #include "base/log.h"
 
 namespace sublet::client {
@@ -29,6 +31,13 @@ std::shared_ptr<SlotShepherd> SlotShepherds::start(int64_t slot) {
   std::lock_guard lock(mutex_);
   shepherds_[slot] = shepherd;
   return shepherd;
+}
+
+GivenAttempt SlotShepherds::run_behind(int64_t slot, const AttemptName& name) {
+  const auto present = of(slot);
+  auto given = present ? present->run(name) : SlotShepherd::Given();
+  if (!given.taken) throw OsError(ESRCH, "hand an order to", "the slot's shepherd");
+  return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(given.control))};
 }
 
 GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {

@@ -27,6 +27,9 @@ class SlotShepherds {
 
   // The attempt's order has been written. One call at a time for a slot. Throws OsError.
   GivenAttempt run(int64_t slot, const AttemptName& name);
+  // The same, but after the attempt that the slot's shepherd runs. Throws OsError, too, if there is
+  // no shepherd: what is left of that attempt may still run.
+  GivenAttempt run_behind(int64_t slot, const AttemptName& name);
 
  private:
   std::shared_ptr<SlotShepherd> of(int64_t slot);

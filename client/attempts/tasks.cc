@@ -31,6 +31,7 @@ using namespace protocol;
 constexpr uint32_t kSlow =
     kKillTenant | kRecordEnd | kStage | kStart | kCheckpoint | kHandIn | kReport | kRemove;
 constexpr uint32_t kLocal = kKillTenant | kRecordEnd;
+constexpr uint32_t kSlots = kStart | kHandIn;
 constexpr int kKillRounds = 200;
 // Within this time the server usually knows an end, and nothing of it need be synced. All that fall
 // due within as much time are looked at together.
@@ -108,8 +109,13 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
   Workers& pool = step & kLocal        ? threads_.local
                   : step & kCheckpoint ? threads_.uploads
                   : step & kRemove     ? threads_.removals
-                  : step & kStart      ? threads_.starts
+                  : step & kSlots      ? threads_.starts
                                        : threads_.workers;
+  // The slot's next attempt may run already, and the removal may take long.
+  if ((step & kRemove) && !work->released)
+    post(threads_.starts, work, [this, work] {
+      if (seal(work)) desk_.start_ahead();
+    });
   post(
       pool, work,
       [this, work, step, rest, end, reason = std::move(reason)] {
@@ -150,7 +156,8 @@ void AttemptTasks::run(const WorkPtr& work, uint32_t step, EndCode end, const st
     case kStage:
       return do_stage(work);
     case kStart:
-      return do_start(work);
+      do_start(work);
+      return desk_.start_ahead();  // one may be next
     case kCheckpoint:
       return do_checkpoint(work);
     case kHandIn:
@@ -200,15 +207,17 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
   }
   log(is_eviction(end) ? Severity::info : Severity::warning) << work->label() << ": " << reason;
   // An owner may wait for this thread.
-  if (seal(work)) threads_.workers.post([this] { desk_.start_ahead(); });
+  if (seal(work)) threads_.starts.post([this] { desk_.start_ahead(); });
   make_room(work);
   note_eviction(work);
 }
 
 bool AttemptTasks::seal(const WorkPtr& work) {
   // The next job in this slot has the same account and must not access this folder.
-  if (chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT)
+  if (chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT) {
+    work->released = true;
     return desk_.free_slot(work->assignment->name);
+  }
   log(Severity::error) << work->label() << ": its folder cannot be closed; the slot stays in use";
   return false;
 }
@@ -239,20 +248,20 @@ WorkPtr AttemptTasks::work_of(std::shared_ptr<const Assignment> assignment) cons
   return std::make_shared<AttemptWork>(std::move(assignment), folder);
 }
 
-GivenAttempt AttemptTasks::give_to_shepherd(const AttemptWork& work) {
+void AttemptTasks::give_order(const AttemptWork& work) {
   settings_.cgroups.hold_controllers();
   AttemptOrder order =
       make_order(work, settings_, files_.free_bytes(work.folder), server_.address());
   if (!desk_.may_be_lifted(work.assignment->name.job)) order.cpu_allowance_ms = 0;
   write_order(files_, work.folder, order);
-  return shepherds_.run(work.assignment->slot, work.assignment->name);
 }
 
 std::shared_ptr<HandedAttempt> AttemptTasks::hand_over(std::shared_ptr<const Assignment> what) {
   const WorkPtr work = work_of(std::move(what));
-  auto handed = std::make_shared<Handed>(work, give_to_shepherd(*work));
-  if (std::exchange(handed->given.is_new, false)) events_.child_started(handed->given.shepherd);
-  return handed;
+  work->was_next = true;
+  give_order(*work);
+  return std::make_shared<Handed>(
+      work, shepherds_.run_behind(work->assignment->slot, work->assignment->name));
 }
 
 bool AttemptTasks::take_back(HandedAttempt& handed) {
@@ -274,16 +283,26 @@ void AttemptTasks::renew(HandedAttempt& handed, int64_t lease_ns) {
 void AttemptTasks::begin(HandedAttempt& handed) {
   const Handed& its = static_cast<Handed&>(handed);
   events_.starting(its.work);
-  // Its shepherd may have ended before.
-  if (is_at_end(*its.given.control) && !inspect(files_, its.work->folder).shepherd_known)
+  if (is_at_end(*its.given.control) && has_not_begun(*its.work))
     return post(threads_.starts, its.work, [this, work = its.work] { do_start(work); });
+  desk_.runs(its.work->assignment->name);
   events_.shepherd_started(its.work, its.given);
+}
+
+// Its shepherd has ended before its turn came. False also if that cannot be seen.
+bool AttemptTasks::has_not_begun(AttemptWork& work) {
+  try {
+    return std::exchange(work.was_next, false) && take_back_order(work.folder);
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void AttemptTasks::do_start(const WorkPtr& work) {
   GivenAttempt given;
   try {
-    given = give_to_shepherd(*work);
+    give_order(*work);
+    given = shepherds_.run(work->assignment->slot, work->assignment->name);
     desk_.runs(work->assignment->name);
   } catch (const OsError& error) {
     std::string reason = std::string("It could not be started: ") + error.what();
@@ -459,13 +478,31 @@ void AttemptTasks::discard(const AttemptWork& work) {
 }
 
 void AttemptTasks::check_end(const WorkPtr& work) {
-  post(threads_.local, work, [this, work] {
+  post(threads_.local, work, [this, work, restarts = work->restarts.load()] {
+    if (work->restarts != restarts) return;  // it was asked of another shepherd
     FolderFacts facts = inspect(files_, work->folder);
     if (facts.exit_recorded) return events_.ended(work);
     if (facts.shepherd_alive) return events_.still_alive(work);
     // It may have ended between the two checks above.
     if (inspect(files_, work->folder).exit_recorded) return events_.ended(work);
+    const bool leaves = work->leave_reason != SUBLET_LEAVE_NONE;
+    if (!leaves && !facts.shepherd_known && has_not_begun(*work)) return start_again(work);
     events_.vanished(work);
+  });
+}
+
+void AttemptTasks::start_again(const WorkPtr& work) {
+  ++work->restarts;
+  log(Severity::info) << work->label() << " is given to another shepherd: the slot's has ended";
+  post(threads_.starts, work, [this, work] {
+    try {
+      give_order(*work);
+      events_.shepherd_started(work,
+                               shepherds_.run(work->assignment->slot, work->assignment->name));
+    } catch (const OsError& error) {
+      log(Severity::error) << work->label() << ": " << error.what();
+      events_.vanished(work);
+    }
   });
 }
 

@@ -32,7 +32,6 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 struct TaskEvents {
   // By start_at_once() and begin(), before shepherd_started or shepherd_failed.
   std::function<void(const WorkPtr&)> starting;
-  std::function<void(pid_t)> child_started;  // by hand_over()
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, const GivenAttempt&)> shepherd_started;
@@ -53,8 +52,8 @@ struct TaskThreads {
   Workers& local;
   // Work for jobs that run or are about to.
   Workers& workers;
-  // Starts shepherds, which inherit the normal priority of this thread. It does not queue behind
-  // the staging of others.
+  // Starts shepherds, which inherit the normal priority of this thread, and frees the slots of
+  // attempts that have ended. It does not queue behind the staging of others.
   Workers& starts;
   // Uploads, which continue while the owner is present: at low priority and `pace`.
   Workers& uploads;
@@ -101,7 +100,8 @@ class AttemptTasks : public NextAttempts {
   void note_cause(const sublet_frame& frame) { evictions_.note_cause(frame); }
 
   // Checks for an exit record and a living shepherd; results in the event ended,
-  // vanished or still_alive.
+  // vanished or still_alive; or shepherd_started, again, if it had not come to its turn with a
+  // shepherd that has ended.
   void check_end(const WorkPtr& work);
 
   // What an attempt's folder contains. Also used at the start, by the main thread.
@@ -119,8 +119,10 @@ class AttemptTasks : public NextAttempts {
   void record_end(const WorkPtr& work, protocol::EndCode end, const std::string& reason);
   void do_stage(const WorkPtr& work);
   void do_start(const WorkPtr& work);
-  // Its order is written and its shepherd told. Throws OsError.
-  GivenAttempt give_to_shepherd(const AttemptWork& work);
+  // Writes it for its shepherd. Throws OsError.
+  void give_order(const AttemptWork& work);
+  bool has_not_begun(AttemptWork& work);
+  void start_again(const WorkPtr& work);
   void do_checkpoint(const WorkPtr& work);
   // Releases the slot before anything is uploaded.
   void close_and_hand_in(const WorkPtr& work);

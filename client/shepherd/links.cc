@@ -62,6 +62,11 @@ Received receive_order(int socket, sublet_frame* frame, int* descriptor) {
   }
 }
 
+bool is_at_end(int socket) {
+  char byte;
+  return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 bool send_frame(int socket, const sublet_frame& frame) {
   return socket >= 0 && send(socket, &frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                             static_cast<ssize_t>(sizeof frame);

@@ -161,8 +161,6 @@ void Slot::wait() {
   pollfd fds[] = {{kLink, POLLIN, 0}, {kSignals, POLLIN, 0}};
   while (poll(fds, 2, -1) < 0 && errno == EINTR) {
   }
-  // Then who would have been the next starts no more.
-  if (has_run_ && (fds[0].revents & POLLHUP)) stop();
   struct signalfd_siginfo info;
   while (read(kSignals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))
     if (info.ssi_signo != SIGCHLD) stop();

@@ -44,6 +44,9 @@ class Slot {
   int listener() const { return kListener; }
   // The attempt has ended, in whose folder this process is.
   void stop_listening();
+  // Whether the client has taken it back, or is gone: an order that has waited here for the end of
+  // another one then starts no more. The client may have given it to another shepherd.
+  bool is_taken_back(int connection) const { return has_run_ && is_at_end(connection); }
   // To end after this attempt.
   void stop() { stopped_ = true; }
 

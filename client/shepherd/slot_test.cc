@@ -288,9 +288,18 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT(take_back_order(rig.folder(order)));
     }
     std::filesystem::remove_all(rig.folder(third));
+    // By now another shepherd has it.
+    const AttemptOrder fourth = rig.order({"exit", "0"});
+    rig.prepare(fourth);
+    {
+      const auto closed = slot.run(name_of(fourth));
+      CPPUNIT_ASSERT(take_back_order(rig.folder(fourth)));
+    }
+    write_order(system_files(), rig.folder(fourth), fourth);
     rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run_in(slot, rig.order({"exit", "0"})).facts.code);
     CPPUNIT_ASSERT(!system_files().exists(rig.folder(second) + "/record"));
+    CPPUNIT_ASSERT(!system_files().exists(rig.folder(fourth) + "/record"));
     CPPUNIT_ASSERT(!take_back_order(folder));  // it has ended
     char byte;
     for (const auto& next : given)

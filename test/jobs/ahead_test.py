@@ -136,7 +136,8 @@ class Ahead(unittest.TestCase):
                          [True, False])
         self.curly.start()
         self.pool.wait_state(self.ahead, "done")
-        self.assertEqual(self.ends(self.ahead), ["done"])
+        # A restarted client has no lease for it until it has renewed.
+        self.assertIn(self.ends(self.ahead), (["done"], ["out of touch", "done"]))
 
     def test_the_shepherd_is_killed(self):
         """The attempt that it runs is lost, the other one has another shepherd."""
