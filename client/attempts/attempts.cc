@@ -143,7 +143,11 @@ void Attempts::apply(Entry& entry, uint32_t actions, const std::string& reason) 
     actions &= ~uint32_t{kReport};
     reporter_->tell_ended(entry.work);
   }
-  if (!AttemptTasks::has_slow(actions)) return;
+  if (!AttemptTasks::has_slow(actions)) {
+    const bool must_wait = !entry.machine.holds_slot() && !entry.killing && !work.released;
+    if (must_wait) tasks_->release(entry.work);  // a checkpoint is being sent
+    return;
+  }
   if (!(actions & kStopWork)) work.stop = false;
   tasks_->perform(entry.work, actions, entry.machine.end(), reason);
 }
@@ -390,8 +394,6 @@ void Attempts::tick_entry(Entry& entry, int64_t now) {
 }
 
 void Attempts::tick(int64_t now) {
-  // Who has ended is not frozen or killed: the next one may run in his slot.
-  if (now >= guard_.next_due()) read_controls();
   // First, because the owner is waiting.
   bool enforced = guard_.tick(now);
   for (auto& [name, entry] : entries_) tick_entry(*entry, now);

@@ -120,7 +120,6 @@ class Attempts {
   void try_connect(Entry& entry, int64_t now);
   void connected(Entry& entry, UniqueFd socket, int64_t now);
   void read_control(const AttemptName& name);
-  void read_controls();
   void on_frame(Entry& entry, const sublet_frame& frame);
   void note_shepherds_state(Entry& entry, const sublet_frame& frame);
   void disconnect(Entry& entry);

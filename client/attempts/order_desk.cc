@@ -454,7 +454,7 @@ bool OrderDesk::free_slot(const AttemptName& name) {
   const int64_t number = std::exchange(known->second.slot, -1);
   known->second.gpus.clear();
   Slot& slot = slots_[static_cast<size_t>(number)];
-  slot.runs = false;
+  slot.runs = slot.is_long = false;
   slot.taken = slot.next.has_value();
   if (slot.next) {
     slot.next->has_slot = true;

@@ -266,17 +266,19 @@ class OrderDesk {
     RunOrder order = {};  // complete once it is handed over
     std::shared_ptr<HandedAttempt> handed = nullptr;
     int64_t lease_ns = 0;
+    int64_t since_ns = 0;  // CLOCK_BOOTTIME
     bool in_hand = true;
     bool has_slot = false;      // the attempt before has ended
     std::string unwanted = {};  // why it is to be taken back
   };
   struct Slot {
     bool taken = false;
-    bool runs = false;  // the shepherd of this client has begun with who has it
+    bool runs = false;     // the shepherd of this client has begun with who has it
+    bool is_long = false;  // one was taken back from behind it
     std::optional<Next> next = std::nullopt;
   };
   // A shepherd that runs an attempt, and is to have another one.
-  static bool has_no_next(const Slot& slot) { return slot.runs && !slot.next; }
+  static bool has_no_next(const Slot& slot) { return slot.runs && !slot.is_long && !slot.next; }
   // Called with the mutex held.
   bool has_free_slot() const;
   // Gives it a slot. Called with the mutex held.
@@ -315,6 +317,10 @@ class OrderDesk {
   void look_at_next_again();
   // For a slot that is free, while no other order waits. False: there is none.
   bool take_one_back();
+  // From behind attempts that are not short, so that those that come later do not pass them.
+  void take_old_ones_back();
+  // The first for which the condition, which is asked with the mutex held, is true.
+  bool take_back_if(const std::function<bool(const Next&)>& condition);
   // Called with the mutex held.
   bool has_next() const;
   void renew(Next& next, int64_t lease_ns);

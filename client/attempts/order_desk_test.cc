@@ -3,17 +3,20 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cerrno>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <new>
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/testing/faulty_files.h"
 #include "base/testing/temporary_folder.h"
+#include "client/attempts/ending.h"
 
 namespace sublet::client {
 namespace {
@@ -104,6 +107,10 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(the_slot_may_be_free_while_the_next_is_taken_back);
   CPPUNIT_TEST(the_owner_may_come_while_the_next_is_handed_over);
   CPPUNIT_TEST(an_empty_slot_takes_the_next_of_another);
+  CPPUNIT_TEST(nobody_is_passed_behind_a_long_one);
+  CPPUNIT_TEST(a_new_reason_is_one_for_the_next_too);
+  CPPUNIT_TEST(what_was_said_while_it_was_handed_over_counts);
+  CPPUNIT_TEST(a_client_that_stops_waits_for_those_that_have_begun);
   CPPUNIT_TEST(the_next_is_told_to_leave);
   CPPUNIT_TEST(the_next_has_the_newest_lease);
   CPPUNIT_TEST(no_two_attempts_have_one_gpu);
@@ -669,6 +676,75 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
     CPPUNIT_ASSERT_EQUAL(int64_t{1}, accepted_.back()->slot);
     CPPUNIT_ASSERT(given_back_.empty());
+  }
+
+  // Others end in its pool of slots, and would take the orders that come later.
+  void nobody_is_passed_behind_a_long_one() {
+    run_two(2);
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(5)));
+    desk_->forget({2, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));
+    CPPUNIT_ASSERT((shepherds_.taken_back == Names{{3, 1}}));
+    // Again the next, but of the other slot, where not everybody is long; and none behind the one
+    // that is.
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}, {3, 1}}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{1},
+                         read_assignment(files_, attempt_folder(state_.path(), {3, 1})).slot);
+    CPPUNIT_ASSERT((waiting() == Names{{3, 1}, {5, 1}}));
+    shepherds_.handed.clear();
+    desk_->forget({1, 1});  // the long one
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{5, 1}));
+  }
+
+  void a_new_reason_is_one_for_the_next_too() {
+    const std::vector<std::pair<std::string, std::function<void()>>> reasons = {
+        {"the disk is nearly full", [this] { desk_->set_disk_low(true); }},
+        {"the memory is nearly used up", [this] { desk_->set_memory_low(true); }},
+        {"this machine has failures: it", [this] { desk_->machine_failed("it"); }}};
+    for (const auto& [why, happens] : reasons) {
+      make_desk();
+      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+      accepted_.clear();
+      given_back_.clear();
+      shepherds_ = {};
+      run_two(1);
+      desk_->start_ahead();
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, shepherds_.handed.size());
+      happens();
+      CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
+      CPPUNIT_ASSERT_EQUAL(why, given_back_[0].second);
+      for (const uint64_t job : {1, 2, 3}) desk_->forget({job, 1});
+    }
+  }
+
+  void what_was_said_while_it_was_handed_over_counts() {
+    run_two(1);
+    shepherds_.on_hand_over = [this](const AttemptName& name) {
+      desk_->vacate({{name, SUBLET_LEAVE_REMOVED}});
+    };
+    shepherds_.out_of_order = true;
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((given_back() == Names{{3, 1}}));
+    CPPUNIT_ASSERT_EQUAL(leave_sentence(SUBLET_LEAVE_REMOVED), given_back_[0].second);
+  }
+
+  void a_client_that_stops_waits_for_those_that_have_begun() {
+    run_two(1);
+    desk_->start_ahead();
+    shepherds_.begun = {{3, 1}};
+    for (const uint64_t job : {1, 2}) desk_->taken_over({job, 1});
+    CPPUNIT_ASSERT(!desk_->is_returning());
+    desk_->drain();
+    desk_->give_back_ahead("this client is stopping");
+    CPPUNIT_ASSERT(desk_->is_returning());
+    desk_->forget({1, 1});
+    CPPUNIT_ASSERT((shepherds_.began == Names{{3, 1}}));
+    CPPUNIT_ASSERT(desk_->is_returning());  // until Attempts has it
+    desk_->taken_over({3, 1});
+    CPPUNIT_ASSERT(!desk_->is_returning());
   }
 
   // Removed by its user when it has begun, but nobody has told Attempts yet.

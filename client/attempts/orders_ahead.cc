@@ -13,6 +13,9 @@
 namespace sublet::client {
 namespace {
 
+// So long one may be behind another that runs while others end: then it waits for any slot.
+constexpr int64_t kLongestBehindNs = 50'000'000;
+
 int64_t now_ns() { return system_clock().boot_ns(); }
 
 }  // namespace
@@ -37,6 +40,7 @@ void OrderDesk::start_ahead() {
   try {
     begin_next();
     look_at_next_again();
+    take_old_ones_back();
     do {
       while (auto next = take_next()) {
         auto& [order, why] = *next;
@@ -202,7 +206,8 @@ std::optional<std::pair<size_t, RunOrder>> OrderDesk::choose_next() {
   RunOrder order = std::move(ahead_.front());
   ahead_.pop_front();
   order.what.slot = slot - slots_.begin();
-  slot->next = {.name = order.what.name, .lease_ns = order.what.first_lease_ns};
+  slot->next = {
+      .name = order.what.name, .lease_ns = order.what.first_lease_ns, .since_ns = now_ns()};
   return std::pair(static_cast<size_t>(order.what.slot), std::move(order));
 }
 
@@ -244,6 +249,7 @@ void OrderDesk::drop_next(size_t slot, const AttemptName& name) {
     next.handed.reset();  // so that a shepherd that still has the order passes it over
     known_[name].slot = -1;
     if (next.has_slot) slots_[slot].taken = false;
+    slots_[slot].is_long = !next.has_slot;
     next.order.what.first_lease_ns = next.lease_ns;
     if (next.unwanted.empty()) ahead_.push_front(std::move(next.order));
   }
@@ -309,7 +315,10 @@ void OrderDesk::look_at_next_again() {
     std::lock_guard lock(mutex_);
     taken = pick_up_unwanted([this](const Next& next) -> std::string {
       uint32_t code = kRunAccepted;
-      if (next.in_hand) return "";
+      if (next.in_hand) {
+        look_again_ = true;  // the next time
+        return "";
+      }
       std::string why = refusal_now(next.order.what.job.needs, next.name.job, &code);
       return code == kRunFull ? "" : why;
     });
@@ -318,12 +327,21 @@ void OrderDesk::look_at_next_again() {
 }
 
 bool OrderDesk::take_one_back() {
+  return take_back_if([this](const Next&) { return ahead_.empty() && has_free_slot(); });
+}
+
+void OrderDesk::take_old_ones_back() {
+  const int64_t before = now_ns() - kLongestBehindNs;
+  while (take_back_if([before](const Next& next) { return next.since_ns < before; })) {
+  }
+}
+
+bool OrderDesk::take_back_if(const std::function<bool(const Next&)>& condition) {
   size_t number = 0;
   {
     std::lock_guard lock(mutex_);
-    if (!ahead_.empty() || !has_free_slot()) return false;
-    const auto slot = std::ranges::find_if(slots_, [](const Slot& one) {
-      return one.next && !one.next->in_hand && !one.next->has_slot;
+    const auto slot = std::ranges::find_if(slots_, [&](const Slot& one) {
+      return one.next && !one.next->in_hand && !one.next->has_slot && condition(*one.next);
     });
     if (slot == slots_.end()) return false;
     slot->next->in_hand = true;

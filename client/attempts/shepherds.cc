@@ -56,7 +56,12 @@ void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
       leave(entry, evicting_);
     return;
   }
-  if (entry.shepherd != 0) return;  // just started: it has the lease and reports its state
+  if (entry.shepherd != 0) {  // just started: it reports its state, and has the lease of its order
+    const AttemptWork& work = *entry.work;
+    if (work.lease_ns != work.assignment->first_lease_ns)
+      guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, work.lease_ns);
+    return;
+  }
   guard_.send(*entry.tenancy, SUBLET_FRAME_LEASE, 0, entry.work->lease_ns);
   guard_.send(*entry.tenancy, SUBLET_FRAME_QUERY, 0, 0);
 }
@@ -85,13 +90,6 @@ void Attempts::read_control(const AttemptName& name) {
     else
       on_frame(*entry, frame);
   }
-}
-
-void Attempts::read_controls() {
-  std::vector<AttemptName> connected;
-  for (const auto& [name, entry] : entries_)
-    if (entry->tenancy && entry->tenancy->control.valid()) connected.push_back(name);
-  for (const AttemptName& name : connected) read_control(name);
 }
 
 void Attempts::on_frame(Entry& entry, const sublet_frame& frame) {

@@ -26,13 +26,6 @@ std::shared_ptr<SlotShepherd> SlotShepherds::of(int64_t slot) {
   return found == shepherds_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<SlotShepherd> SlotShepherds::start(int64_t slot) {
-  auto shepherd = std::make_shared<SlotShepherd>(program_, state_folder_);
-  std::lock_guard lock(mutex_);
-  shepherds_[slot] = shepherd;
-  return shepherd;
-}
-
 GivenAttempt SlotShepherds::run_behind(int64_t slot, const AttemptName& name) {
   const auto present = of(slot);
   auto given = present ? present->run(name) : SlotShepherd::Given();
@@ -49,10 +42,15 @@ GivenAttempt SlotShepherds::run(int64_t slot, const AttemptName& name) {
     remove(kept);
     remove(kept + ".control");
   }
-  const auto shepherd = start(slot);
+  const auto shepherd = std::make_shared<SlotShepherd>(program_, state_folder_);
   // If somebody has killed it already, the attempt is lost as it would be a moment later: the
   // machine is not to blame.
   auto given = shepherd->run(name);
+  {
+    // From now on others may be behind it.
+    std::lock_guard lock(mutex_);
+    shepherds_[slot] = shepherd;
+  }
   return {shepherd->id().pid, true, std::make_shared<UniqueFd>(std::move(given.control))};
 }
 

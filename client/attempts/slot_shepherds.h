@@ -33,7 +33,6 @@ class SlotShepherds {
 
  private:
   std::shared_ptr<SlotShepherd> of(int64_t slot);
-  std::shared_ptr<SlotShepherd> start(int64_t slot);
   // Of what a shepherd keeps between two attempts; "": of all of them.
   void remove(const std::string& name) const;
 

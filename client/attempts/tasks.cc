@@ -50,10 +50,10 @@ struct Handed : HandedAttempt {
   GivenAttempt given;
 };
 
-// Nobody is at the other end, and there is nothing left to read.
-bool is_at_end(const UniqueFd& socket) {
-  char byte;
-  return recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+// Nobody is at the other end, whatever is left to read.
+bool is_hung_up(const UniqueFd& socket) {
+  pollfd peer = {socket.get(), POLLRDHUP, 0};
+  return poll(&peer, 1, 0) == 1;
 }
 
 void pause_ms(long ms) {
@@ -112,10 +112,7 @@ void AttemptTasks::perform(const WorkPtr& work, uint32_t actions, EndCode end, s
                   : step & kSlots      ? threads_.starts
                                        : threads_.workers;
   // The slot's next attempt may run already, and the removal may take long.
-  if ((step & kRemove) && !work->released)
-    post(threads_.starts, work, [this, work] {
-      if (seal(work)) desk_.start_ahead();
-    });
+  if ((step & kRemove) && !work->released) release(work);
   post(
       pool, work,
       [this, work, step, rest, end, reason = std::move(reason)] {
@@ -212,6 +209,12 @@ void AttemptTasks::record_end(const WorkPtr& work, EndCode end, const std::strin
   note_eviction(work);
 }
 
+void AttemptTasks::release(const WorkPtr& work) {
+  post(threads_.starts, work, [this, work] {
+    if (seal(work)) desk_.start_ahead();
+  });
+}
+
 bool AttemptTasks::seal(const WorkPtr& work) {
   // The next job in this slot has the same account and must not access this folder.
   if (chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT) {
@@ -258,7 +261,6 @@ void AttemptTasks::give_order(const AttemptWork& work) {
 
 std::shared_ptr<HandedAttempt> AttemptTasks::hand_over(std::shared_ptr<const Assignment> what) {
   const WorkPtr work = work_of(std::move(what));
-  work->was_next = true;
   give_order(*work);
   return std::make_shared<Handed>(
       work, shepherds_.run_behind(work->assignment->slot, work->assignment->name));
@@ -283,8 +285,11 @@ void AttemptTasks::renew(HandedAttempt& handed, int64_t lease_ns) {
 void AttemptTasks::begin(HandedAttempt& handed) {
   const Handed& its = static_cast<Handed&>(handed);
   events_.starting(its.work);
-  if (is_at_end(*its.given.control) && has_not_begun(*its.work))
-    return post(threads_.starts, its.work, [this, work = its.work] { do_start(work); });
+  if (is_hung_up(*its.given.control) && has_not_begun(*its.work))
+    return post(threads_.starts, its.work, [this, work = its.work] {
+      do_start(work);
+      desk_.start_ahead();
+    });
   desk_.runs(its.work->assignment->name);
   events_.shepherd_started(its.work, its.given);
 }
@@ -292,7 +297,8 @@ void AttemptTasks::begin(HandedAttempt& handed) {
 // Its shepherd has ended before its turn came. False also if that cannot be seen.
 bool AttemptTasks::has_not_begun(AttemptWork& work) {
   try {
-    return std::exchange(work.was_next, false) && take_back_order(work.folder);
+    return !work.was_passed_over.exchange(true) &&
+           files_.exists(work.folder + "/" SUBLET_ORDER_FILE) && take_back_order(work.folder);
   } catch (const std::exception&) {
     return false;
   }
@@ -301,9 +307,7 @@ bool AttemptTasks::has_not_begun(AttemptWork& work) {
 void AttemptTasks::do_start(const WorkPtr& work) {
   GivenAttempt given;
   try {
-    give_order(*work);
-    given = shepherds_.run(work->assignment->slot, work->assignment->name);
-    desk_.runs(work->assignment->name);
+    given = give_to_shepherd(*work);
   } catch (const OsError& error) {
     std::string reason = std::string("It could not be started: ") + error.what();
     // An order that is too long or that a shepherd would reject is the job's fault.
@@ -311,7 +315,17 @@ void AttemptTasks::do_start(const WorkPtr& work) {
     if (!own) desk_.machine_failed(reason);
     return events_.shepherd_failed(work, own ? kEndStart : kEndLost, reason);
   }
+  started(work, given);
+}
+
+GivenAttempt AttemptTasks::give_to_shepherd(const AttemptWork& work) {
+  give_order(work);
+  return shepherds_.run(work.assignment->slot, work.assignment->name);
+}
+
+void AttemptTasks::started(const WorkPtr& work, const GivenAttempt& given) {
   const bool is_new = given.is_new;
+  desk_.runs(work->assignment->name);
   events_.shepherd_started(work, given);
   // The one before may have been killed between two attempts.
   if (is_new) settings_.cgroups.remove_left_over();
@@ -356,8 +370,8 @@ void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
     note_eviction(work);
     do_hand_in(work);
   };
-  if (has_nothing_to_send(*work, files_)) return hand_it_in();
-  post(threads_.uploads, work, hand_it_in);
+  // Not here, where slots wait: it looks through the folder.
+  post(has_nothing_to_send(*work, files_) ? threads_.workers : threads_.uploads, work, hand_it_in);
 }
 
 void AttemptTasks::note_eviction(const WorkPtr& work) {
@@ -496,9 +510,8 @@ void AttemptTasks::start_again(const WorkPtr& work) {
   log(Severity::info) << work->label() << " is given to another shepherd: the slot's has ended";
   post(threads_.starts, work, [this, work] {
     try {
-      give_order(*work);
-      events_.shepherd_started(work,
-                               shepherds_.run(work->assignment->slot, work->assignment->name));
+      started(work, give_to_shepherd(*work));
+      desk_.start_ahead();
     } catch (const OsError& error) {
       log(Severity::error) << work->label() << ": " << error.what();
       events_.vanished(work);

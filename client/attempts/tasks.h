@@ -88,6 +88,9 @@ class AttemptTasks : public NextAttempts {
   void renew(HandedAttempt& handed, int64_t lease_ns) override;
   void begin(HandedAttempt& handed) override;
 
+  // Frees its slot: it has ended, but what follows has to wait. Any thread.
+  void release(const WorkPtr& work);
+
   // Removes what clients that were stopped or killed have discarded and not removed. Once, at the
   // start.
   void empty_trash();
@@ -121,6 +124,9 @@ class AttemptTasks : public NextAttempts {
   void do_start(const WorkPtr& work);
   // Writes it for its shepherd. Throws OsError.
   void give_order(const AttemptWork& work);
+  // The same, and its shepherd is told.
+  GivenAttempt give_to_shepherd(const AttemptWork& work);
+  void started(const WorkPtr& work, const GivenAttempt& given);
   bool has_not_begun(AttemptWork& work);
   void start_again(const WorkPtr& work);
   void do_checkpoint(const WorkPtr& work);

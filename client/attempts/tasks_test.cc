@@ -45,6 +45,9 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(one_may_be_started_at_once);
   CPPUNIT_TEST(without_its_shepherd_a_machine_is_in_trouble);
   CPPUNIT_TEST(a_surprise_costs_no_attempt_its_end);
+  CPPUNIT_TEST(whom_its_shepherd_has_passed_over_is_started_again_once);
+  CPPUNIT_TEST(who_has_begun_or_leaves_is_not_started_again);
+  CPPUNIT_TEST(its_slot_is_free_before_it_is_removed);
   CPPUNIT_TEST(local_work_waits_for_no_upload);
   CPPUNIT_TEST(removed_at_one_stroke);
   CPPUNIT_TEST(many_files_are_removed);
@@ -196,6 +199,50 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     files_.surprises = 2;
     tasks_->check_end(work());
     CPPUNIT_ASSERT(comes("vanished;"));
+  }
+
+  // Here there is no shepherd's program: it is tried, and then the attempt is lost.
+  void whom_its_shepherd_has_passed_over_is_started_again_once() {
+    auto w = work();
+    files_.write_atomic(w->folder + "/order", "x");
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;"));
+    CPPUNIT_ASSERT_EQUAL(1, w->restarts.load());
+    CPPUNIT_ASSERT(files_.read_file(w->folder + "/order", 1 << 20) != "x");
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;vanished;"));
+    CPPUNIT_ASSERT_EQUAL(1, w->restarts.load());
+  }
+
+  void who_has_begun_or_leaves_is_not_started_again() {
+    auto w = work();
+    files_.write_atomic(w->folder + "/order", "x");
+    w->leave_reason = SUBLET_LEAVE_OWNER;
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;"));
+    w->leave_reason = SUBLET_LEAVE_NONE;
+    files_.write_atomic(w->folder + "/record", "x");
+    tasks_->check_end(w);
+    CPPUNIT_ASSERT(comes("vanished;vanished;"));
+    CPPUNIT_ASSERT_EQUAL(0, w->restarts.load());
+    CPPUNIT_ASSERT_EQUAL(std::string("x"), files_.read_file(w->folder + "/order", 1 << 20));
+  }
+
+  // It has ended, and its removal waits: nobody knows whether the next one runs already.
+  void its_slot_is_free_before_it_is_removed() {
+    const auto w = work();
+    RunOrder order;
+    order.what = *w->assignment;
+    order.lease_ms = 3'600'000;
+    order.decided_us = system_clock().utc_us();
+    desk_->set_session("key");
+    desk_->set_server_clock(order.decided_us, system_clock().boot_ns());
+    CPPUNIT_ASSERT_EQUAL(kRunAccepted, desk_->run("key", {order})[0].answer);
+    CPPUNIT_ASSERT_EQUAL(0u, desk_->slots_free());
+    tasks_->release(w);
+    CPPUNIT_ASSERT(until([&] { return desk_->slots_free() == 1; }));
+    CPPUNIT_ASSERT(w->released);
+    CPPUNIT_ASSERT(files_.exists(w->folder));
   }
 
   void local_work_waits_for_no_upload() {

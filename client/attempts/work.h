@@ -66,6 +66,8 @@ struct AttemptWork {
   std::atomic<bool> outlives_power{false};  // see outlive_power()
   std::atomic<bool> released{false};        // its slot
   std::atomic<int> restarts{0};             // given to another shepherd, since one did not begin
+  // Whether its shepherd has been seen to have ended before it began.
+  std::atomic<bool> was_passed_over{false};
   // Written by the running task, read by all.
   enum class Delivery { kNotBegun, kOutputs, kNothing };
   std::atomic<Delivery> delivery{Delivery::kNotBegun};
@@ -92,7 +94,6 @@ struct AttemptWork {
   std::optional<AttemptExit> exit;  // once it has been read
   AttemptEnd end;                   // complete once the hand-in is
   SeenEviction seen;                // set before the task that finds the end
-  bool was_next = false;            // handed to the shepherd of one that ran, and not begun yet
   bool health_noted = false;        // note_health() has been done
   bool eviction_noted = false;      // note_eviction() has been done
   int64_t retry_ms = 0;             // the current back-off

@@ -147,14 +147,17 @@ int Shepherd::conclude(const sublet_exit& end) {
   // The slot's next job has the same account, and may begin before the client has read this.
   const bool written = fchmod(folder_, 0700) == 0 && write_exit(end);
   bool told = false;
+  const bool by_itself = end.outcome == SUBLET_OUTCOME_EXITED && !end.asked && !end.killed &&
+                         end.reason == SUBLET_LEAVE_NONE;
+  // Client and monitor may be about to freeze or kill what this attempt has left, by the account:
+  // the next one would be hit. When they have seen the end another shepherd gets it.
+  if (!by_itself && slot_.has_waiting_order()) slot_.stop();
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);
     told = send_frame(slot_.monitor(), ended);
     if (!told) slot_.lose_monitor();
   }
-  const bool by_itself = end.outcome == SUBLET_OUTCOME_EXITED && !end.asked && !end.killed &&
-                         end.reason == SUBLET_LEAVE_NONE;
   slot_.cgroups().leave(told && by_itself);
   return written ? kDone : kNoRecord;
 }

@@ -1,6 +1,7 @@
 #include "client/shepherd/links.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -62,9 +63,9 @@ Received receive_order(int socket, sublet_frame* frame, int* descriptor) {
   }
 }
 
-bool is_at_end(int socket) {
-  char byte;
-  return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+bool is_hung_up(int socket) {
+  pollfd peer = {socket, POLLRDHUP, 0};
+  return poll(&peer, 1, 0) == 1;
 }
 
 bool send_frame(int socket, const sublet_frame& frame) {

@@ -16,8 +16,8 @@ enum class Received { frame, nothing, lost };
 Received receive_frame(int socket, sublet_frame* frame);
 // The same of the next RUN and the descriptor that comes with it. Skips those without one.
 Received receive_order(int socket, sublet_frame* frame, int* descriptor);
-// Whether nobody is at the other end, and nothing is left to read.
-bool is_at_end(int socket);
+// Whether nobody is at the other end, whatever is left to read.
+bool is_hung_up(int socket);
 bool send_frame(int socket, const sublet_frame& frame);
 // Whether, according to the kernel, the peer is root or has our account.
 bool trusted_peer(int socket);

@@ -126,6 +126,11 @@ bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
   return send_frame(kMonitor, hello);
 }
 
+bool Slot::has_waiting_order() const {
+  pollfd link = {kLink, POLLIN, 0};
+  return poll(&link, 1, 0) == 1;
+}
+
 int Slot::run_attempt(const char* folder, const sublet_frame& order, int connection) {
   if (chdir(folder) != 0) {
     if (errno == ENOENT) return Shepherd::kDone;  // the client has taken it back

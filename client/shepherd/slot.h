@@ -46,7 +46,9 @@ class Slot {
   void stop_listening();
   // Whether the client has taken it back, or is gone: an order that has waited here for the end of
   // another one then starts no more. The client may have given it to another shepherd.
-  bool is_taken_back(int connection) const { return has_run_ && is_at_end(connection); }
+  bool is_taken_back(int connection) const { return has_run_ && is_hung_up(connection); }
+  // Whether an order waits for the end of this attempt.
+  bool has_waiting_order() const;
   // To end after this attempt.
   void stop() { stopped_ = true; }
 

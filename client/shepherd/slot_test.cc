@@ -28,6 +28,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(attempts_leave_no_descriptor);
   CPPUNIT_TEST(real_time_comes_back_with_the_next_attempt);
   CPPUNIT_TEST(orders_wait_for_their_turn);
+  CPPUNIT_TEST(nobody_follows_one_that_had_to_leave);
   CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
   CPPUNIT_TEST(an_attempt_goes_on_without_its_client);
   CPPUNIT_TEST(sigterm_ends_an_empty_slot);
@@ -184,20 +185,48 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(kRealTime, sched_getscheduler(pid));
   }
 
+  // A job that ends by itself, when it is let go.
+  static AttemptOrder waiting(Rig& rig) {
+    return rig.script("until [ -e go ]; do sleep 0.01; done");
+  }
+  static bool runs(const std::string& folder) {
+    return wait_until([&] { return access((folder + "/record").c_str(), F_OK) == 0; });
+  }
+  static void let_go(const std::string& folder) { std::ofstream(folder + "/work/go"); }
+
   void orders_wait_for_their_turn() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = waiting(rig), second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first);
+    rig.prepare(second);
+    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
+    CPPUNIT_ASSERT(runs(folder));
+    CPPUNIT_ASSERT(access((rig.folder(second) + "/record").c_str(), F_OK) != 0);
+    let_go(folder);
+    CPPUNIT_ASSERT(rig.receive(one.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(rig.receive(other.control.get(), SUBLET_FRAME_ENDED).has_value());
+    for (const std::string& ended : {folder, rig.folder(second)}) {
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.exit_of(ended).facts.outcome);
+      CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.exit_of(ended).facts.reason);
+    }
+  }
+
+  // Somebody may be about to kill what is left of it, by the account.
+  void nobody_follows_one_that_had_to_leave() {
     Rig rig;
     SlotShepherd slot = rig.start_slot();
     const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first);
     rig.prepare(second);
-    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
+    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
-    CPPUNIT_ASSERT(access((rig.folder(second) + "/record").c_str(), F_OK) != 0);
     rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
-    CPPUNIT_ASSERT(rig.receive(one.control.get(), SUBLET_FRAME_ENDED).has_value());
-    CPPUNIT_ASSERT(rig.receive(other.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
-    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.exit_of(rig.folder(second)).facts.reason);
+    CPPUNIT_ASSERT(take_back_order(rig.folder(second)));  // it has not begun
+    char byte;
+    CPPUNIT_ASSERT_EQUAL(ssize_t{0}, recv(next.control.get(), &byte, 1, MSG_DONTWAIT));
   }
 
   void an_empty_slot_ends_with_its_client() {
@@ -271,15 +300,20 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(access((rig.base() + "/attempts/4711.1/record").c_str(), F_OK) != 0);
   }
 
+  // Which is not read before its turn.
+  static void tell_lease(const SlotShepherd::Given& given, const sublet_frame& lease) {
+    CPPUNIT_ASSERT(send(given.control.get(), &lease, sizeof lease, MSG_DONTWAIT) == sizeof lease);
+  }
+
   // With its folder or without.
   void what_the_client_has_taken_back_is_passed_over() {
     Rig rig;
     SlotShepherd slot = rig.start_slot();
-    const AttemptOrder first = rig.order({"wait"});
+    const AttemptOrder first = waiting(rig);
     const std::string folder = rig.prepare(first);
     const AttemptOrder second = rig.order({"exit", "0"}), third = rig.order({"exit", "0"});
     const auto one = slot.run(name_of(first));
-    CPPUNIT_ASSERT(rig.job_is_ready(folder));
+    CPPUNIT_ASSERT(runs(folder));
     CPPUNIT_ASSERT(!take_back_order(folder));  // it runs
     std::vector<SlotShepherd::Given> given;
     for (const AttemptOrder& order : {second, third}) {
@@ -293,10 +327,11 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     rig.prepare(fourth);
     {
       const auto closed = slot.run(name_of(fourth));
+      tell_lease(closed, rig.frame(fourth, SUBLET_FRAME_LEASE));
       CPPUNIT_ASSERT(take_back_order(rig.folder(fourth)));
     }
     write_order(system_files(), rig.folder(fourth), fourth);
-    rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    let_go(folder);
     CPPUNIT_ASSERT_EQUAL(int64_t{0}, rig.run_in(slot, rig.order({"exit", "0"})).facts.code);
     CPPUNIT_ASSERT(!system_files().exists(rig.folder(second) + "/record"));
     CPPUNIT_ASSERT(!system_files().exists(rig.folder(fourth) + "/record"));
@@ -310,20 +345,20 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   // Without its client nobody would know of it.
   void the_next_one_does_not_begin_without_a_client() {
     Rig rig;
-    const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
+    const AttemptOrder first = waiting(rig), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first);
     rig.prepare(second);
     ProcessId process;
     {
       SlotShepherd slot = rig.start_slot();
       process = slot.id();
-      slot.run(name_of(first));
-      slot.run(name_of(second));
-      CPPUNIT_ASSERT(rig.job_is_ready(folder));
+      const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
+      tell_lease(next, rig.frame(second, SUBLET_FRAME_LEASE));
+      CPPUNIT_ASSERT(runs(folder));
     }
-    rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    let_go(folder);
     CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(process));
-    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.exit_of(folder).facts.outcome);
     CPPUNIT_ASSERT(!system_files().exists(rig.folder(second) + "/record"));
     CPPUNIT_ASSERT(take_back_order(rig.folder(second)));
   }

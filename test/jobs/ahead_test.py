@@ -83,7 +83,9 @@ class Ahead(unittest.TestCase):
         self.curly.owner("active")
         for job in (self.long, self.ahead):
             self.pool.wait_state(job, "waiting")
-        self.assertEqual(self.ends(self.long), ["owner came back"])
+        # The server may hear of the end before it hears of the owner, and ask again.
+        self.assertEqual(self.ends(self.long)[0], "owner came back")
+        self.assertEqual(set(self.ends(self.long)[1:]) - {"refused"}, set())
         self.assertEqual(self.ends(self.ahead), ["refused"])
         details = self.job(self.ahead)
         self.assertEqual(details["evictions"], 0)
