@@ -79,6 +79,9 @@ struct DeskSettings {
   uint64_t disk_reserve = 64 << 20;
   uint64_t memory_least = 0;  // bytes that must be available
   NetworkRules network;
+  // So long an order may be behind an attempt that runs while others end: then it waits for any
+  // slot.
+  int64_t behind_ms = 50;
 };
 
 // What NextAttempts keeps of an attempt that a slot's shepherd is to run after the one that it runs

@@ -3,14 +3,12 @@
 #include <cppunit/extensions/HelperMacros.h>
 
 #include <cerrno>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <new>
 #include <optional>
 #include <set>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -157,6 +155,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
     settings.ahead = 2;
     settings.disk_reserve = 0;
     settings.memory_least = memory_least_;
+    settings.behind_ms = behind_ms_;
     desk_ = std::make_unique<OrderDesk>(
         settings, files_, presence_, [this](auto a, bool from_ahead) { accept(a, from_ahead); },
         [this](std::vector<VacateOrder> orders) {
@@ -170,6 +169,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   std::function<void(const AttemptName&)> on_accept_;
   uint64_t memory_least_ = 0;
+  int64_t behind_ms_ = 3'600'000;
   uint32_t slots_ = 2;
   static constexpr int64_t kServerUs = 1'700'000'000'000'000;  // the server's time in setUp
 
@@ -678,25 +678,28 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(given_back_.empty());
   }
 
-  // Others end in its pool of slots, and would take the orders that come later.
+  // Others end on the machine, and would take the orders that come later.
   void nobody_is_passed_behind_a_long_one() {
+    behind_ms_ = 0;
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
     run_two(2);
     desk_->start_ahead();
     CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}}));
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    shepherds_.begun = {{4, 1}};
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(5)));
     desk_->forget({2, 1});
     CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));
     CPPUNIT_ASSERT((shepherds_.taken_back == Names{{3, 1}}));
-    // Again the next, but of the other slot, where not everybody is long; and none behind the one
-    // that is.
+    // The next again, but in the other slot; nobody is behind the long one now.
     CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}, {3, 1}}));
-    CPPUNIT_ASSERT_EQUAL(int64_t{1},
-                         read_assignment(files_, attempt_folder(state_.path(), {3, 1})).slot);
+    const auto slot_of_it = read_assignment(files_, attempt_folder(state_.path(), {3, 1})).slot;
+    CPPUNIT_ASSERT_EQUAL(int64_t{1}, slot_of_it);
     CPPUNIT_ASSERT((waiting() == Names{{3, 1}, {5, 1}}));
-    shepherds_.handed.clear();
-    desk_->forget({1, 1});  // the long one
-    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{5, 1}));
+    desk_->forget({1, 1});
+    CPPUNIT_ASSERT(accepted_.back()->name == (AttemptName{3, 1}));
+    CPPUNIT_ASSERT_EQUAL(int64_t{0}, accepted_.back()->slot);
+    CPPUNIT_ASSERT((waiting() == Names{{5, 1}}));
   }
 
   void a_new_reason_is_one_for_the_next_too() {

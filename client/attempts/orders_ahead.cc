@@ -13,8 +13,7 @@
 namespace sublet::client {
 namespace {
 
-// So long one may be behind another that runs while others end: then it waits for any slot.
-constexpr int64_t kLongestBehindNs = 50'000'000;
+constexpr int64_t kMs = 1'000'000;
 
 int64_t now_ns() { return system_clock().boot_ns(); }
 
@@ -331,7 +330,7 @@ bool OrderDesk::take_one_back() {
 }
 
 void OrderDesk::take_old_ones_back() {
-  const int64_t before = now_ns() - kLongestBehindNs;
+  const int64_t before = now_ns() - settings_.behind_ms * kMs;
   while (take_back_if([before](const Next& next) { return next.since_ns < before; })) {
   }
 }
