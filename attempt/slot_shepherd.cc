@@ -52,13 +52,14 @@ SlotShepherd::SlotShepherd(const std::string& program, const std::string& state_
   link_ = std::move(ours);
 }
 
-SlotShepherd::Given SlotShepherd::run(const AttemptName& name) {
+SlotShepherd::Given SlotShepherd::run(const AttemptName& name, bool behind) {
   auto [ours, theirs] = make_pair();
   sublet_frame frame = {};
   frame.magic = SUBLET_FRAME_MAGIC;
   frame.kind = SUBLET_FRAME_RUN;
   frame.job = name.job;
   frame.attempt = name.attempt;
+  frame.arg[0] = behind;
   const bool taken = send_with(link_.get(), frame, theirs.get());
   return {std::move(ours), taken};
 }

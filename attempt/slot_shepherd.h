@@ -24,9 +24,10 @@ class SlotShepherd {
     UniqueFd control;
     bool taken = false;  // false: the shepherd has ended
   };
-  // Has it run an attempt, whose order has been written, after the one that it runs now. Throws
-  // OsError.
-  Given run(const AttemptName& name);
+  // Has it run an attempt, whose order has been written, after the one that it runs now. `behind`:
+  // the caller has not seen the end of that one; then it is not run if that had to leave, or if
+  // `control` has been closed when its turn comes. Throws OsError.
+  Given run(const AttemptName& name, bool behind = false);
 
   const ProcessId& id() const { return process_.id; }
 

@@ -87,7 +87,9 @@ enum sublet_frame_kind {
    * client also takes a MESSAGE, which is sent before. */
   SUBLET_FRAME_QUERY = 20,
   /* On SLOT: run this attempt, whose order is in its folder. With it comes a descriptor, the
-   * shepherd's end of CONTROL, which it closes when it has done with the attempt. */
+   * shepherd's end of CONTROL, which it closes when it has done with the attempt.
+   * arg[0]: 1: the client has not seen the end of the attempt before. Then this one is not run if
+   * that had to leave, or if the client's end of CONTROL is closed when its turn comes. */
   SUBLET_FRAME_RUN = 21,
 
   /* shepherd -> client */

@@ -378,7 +378,7 @@ void Attempts::reap_children() {
     if (std::ranges::find(gone, entry->shepherd) == gone.end()) continue;
     entry->shepherd = 0;
     entry->connect_due_ns = kNever;
-    entry->checking = false;  // a check already under way may have come too early
+    entry->check_again = entry->checking;
     check_end(*entry);
   }
 }

@@ -91,9 +91,10 @@ class Attempts {
     int64_t tenant_due_ns = kNever;  // when its record is read
     int64_t report_due_ns = kNever;
     int64_t report_pause_ms = 0;
-    bool checking = false;  // check_end is under way
-    int restarts = 0;       // AttemptWork::restarts, of the shepherd that it has
-    bool killing = false;   // processes left by a lost shepherd are being killed
+    bool checking = false;     // check_end is under way
+    bool check_again = false;  // it may have come too early, if it says that it is alive
+    int restarts = 0;          // AttemptWork::restarts, of the shepherd that it has
+    bool killing = false;      // processes left by a lost shepherd are being killed
     bool seen_running = false;
     HeldAttempt reported;  // the shepherd's last report
   };

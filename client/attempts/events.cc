@@ -59,7 +59,7 @@ void Attempts::on_started(const WorkPtr& work, const GivenAttempt& given) {
         given.is_new || std::ranges::find(children_, given.shepherd) != children_.end();
     entry->shepherd = is_child ? given.shepherd : 0;
     const int restarts = work->restarts;
-    if (restarts != entry->restarts) entry->checking = false;
+    if (restarts != entry->restarts) entry->checking = entry->check_again = false;
     entry->restarts = restarts;
     apply(*entry, entry->machine.shepherd_started());
     if (entry->tenancy) connected(*entry, std::move(*given.control), system_clock().boot_ns());

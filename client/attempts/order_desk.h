@@ -52,7 +52,6 @@ struct RunOrder {
   int64_t decided_us = 0;  // by the server's clock
   std::string not_served;  // if not empty: why this client cannot serve the order
   bool ahead = false;      // if no slot is free it waits for one
-  bool in_turn = false;    // waiting, it could not be handed over: it waits until a slot is free
 };
 
 struct VacateOrder {
@@ -276,7 +275,7 @@ class OrderDesk {
   };
   struct Slot {
     bool taken = false;
-    bool runs = false;     // the shepherd of this client has begun with who has it
+    bool runs = false;     // a shepherd of this client runs who has it, and takes a next one
     bool is_long = false;  // one was taken back from behind it
     std::optional<Next> next = std::nullopt;
   };
@@ -295,6 +294,7 @@ class OrderDesk {
   // ---- of those that are handed over ----
   // Whose slot is free of the one before.
   void begin_next();
+  void begin_those_with_slots();
   std::optional<Next> take_begun();
   // False: there is nothing to be handed over now.
   bool hand_over_next();
@@ -316,13 +316,15 @@ class OrderDesk {
   // Called with the mutex held.
   std::vector<size_t> pick_up_unwanted(const std::function<std::string(const Next&)>& why);
   void put_down_all(const std::vector<size_t>& slots);
-  // Whether they may still begin, if there is a new reason why not.
+  // If there is a new reason to refuse orders.
   void look_at_next_again();
+  // Takes back those that would be refused now.
+  void refuse_next_if(const std::function<bool(const Next&)>& condition);
   // For a slot that is free, while no other order waits. False: there is none.
   bool take_one_back();
   // From behind attempts that are not short, so that those that come later do not pass them.
   void take_old_ones_back();
-  // The first for which the condition, which is asked with the mutex held, is true.
+  // The newest for which the condition, which is asked with the mutex held, is true.
   bool take_back_if(const std::function<bool(const Next&)>& condition);
   // Called with the mutex held.
   bool has_next() const;

@@ -107,6 +107,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_empty_slot_takes_the_next_of_another);
   CPPUNIT_TEST(nobody_is_passed_behind_a_long_one);
   CPPUNIT_TEST(a_new_reason_is_one_for_the_next_too);
+  CPPUNIT_TEST(who_has_not_begun_when_the_owner_returns_does_not_begin);
   CPPUNIT_TEST(what_was_said_while_it_was_handed_over_counts);
   CPPUNIT_TEST(a_client_that_stops_waits_for_those_that_have_begun);
   CPPUNIT_TEST(the_next_is_told_to_leave);
@@ -719,6 +720,26 @@ class OrderDeskTest : public CppUnit::TestFixture {
       happens();
       CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
       CPPUNIT_ASSERT_EQUAL(why, given_back_[0].second);
+      for (const uint64_t job : {1, 2, 3}) desk_->forget({job, 1});
+    }
+  }
+
+  // It is not the turn of a thread yet that says so to all.
+  void who_has_not_begun_when_the_owner_returns_does_not_begin() {
+    for (const bool has_begun : {false, true}) {
+      make_desk();
+      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+      accepted_.clear();
+      given_back_.clear();
+      shepherds_ = {};
+      run_two(1);
+      desk_->start_ahead();
+      if (has_begun) shepherds_.begun = {{3, 1}};
+      presence_.away = false;
+      desk_->release_slot({1, 1});
+      CPPUNIT_ASSERT_EQUAL(has_begun ? size_t{0} : size_t{1}, given_back_.size());
+      CPPUNIT_ASSERT_EQUAL(has_begun ? size_t{1} : size_t{0}, shepherds_.began.size());
+      CPPUNIT_ASSERT_EQUAL(has_begun ? 0u : 1u, desk_->slots_free());
       for (const uint64_t job : {1, 2, 3}) desk_->forget({job, 1});
     }
   }

@@ -38,9 +38,9 @@ std::optional<std::pair<RunOrder, std::string>> OrderDesk::take_next() {
 void OrderDesk::start_ahead() {
   try {
     begin_next();
-    look_at_next_again();
     take_old_ones_back();
     do {
+      look_at_next_again();
       while (auto next = take_next()) {
         auto& [order, why] = *next;
         RunAnswer answer;
@@ -179,6 +179,11 @@ std::optional<OrderDesk::Next> OrderDesk::take_begun() {
 }
 
 void OrderDesk::begin_next() {
+  refuse_next_if([](const Next& next) { return next.has_slot; });
+  begin_those_with_slots();
+}
+
+void OrderDesk::begin_those_with_slots() {
   while (const auto next = take_begun()) {
     next_attempts_->begin(*next->handed);
     leave_if_told(next->name);
@@ -196,8 +201,8 @@ std::optional<std::pair<size_t, RunOrder>> OrderDesk::choose_next() {
   const auto slot = std::ranges::find_if(slots_, has_no_next);
   const RunOrder& first = ahead_.front();
   const Requirements& needs = first.what.job.needs;
-  const bool must_wait = first.in_turn || has_to_fetch(first.what) ||
-                         needs.resources.of(kGpu) > 0 || first.what.first_lease_ns <= now_ns();
+  const bool must_wait = has_to_fetch(first.what) || needs.resources.of(kGpu) > 0 ||
+                         first.what.first_lease_ns <= now_ns();
   if (slot == slots_.end() || must_wait) return std::nullopt;
   uint32_t code = kRunAccepted;
   refusal_now(needs, first.what.name.job, &code);
@@ -220,16 +225,17 @@ bool OrderDesk::hand_over_next() {
     keep_promise(order);
     handed = next_attempts_->hand_over(std::make_shared<const Assignment>(order.what));
   } catch (const std::exception& error) {
-    // Should it be the job's fault, or the machine's, its start will tell.
+    // Should it be the job's fault, or the machine's, its start will tell. Its shepherd may have
+    // ended, too.
     log(Severity::warning) << attempt_label(name)
                            << " waits until a slot is free: " << error.what();
-    order.in_turn = true;
   }
   const bool failed = handed == nullptr;
   {
     std::lock_guard lock(mutex_);
     slots_[slot].next->handed = std::move(handed);
     slots_[slot].next->order = std::move(order);
+    if (failed) slots_[slot].runs = false;
   }
   if (failed)
     drop_next(slot, name);
@@ -248,7 +254,7 @@ void OrderDesk::drop_next(size_t slot, const AttemptName& name) {
     next.handed.reset();  // so that a shepherd that still has the order passes it over
     known_[name].slot = -1;
     if (next.has_slot) slots_[slot].taken = false;
-    slots_[slot].is_long = !next.has_slot;
+    slots_[slot].is_long = !next.has_slot && next.unwanted.empty();
     next.order.what.first_lease_ns = next.lease_ns;
     if (next.unwanted.empty()) ahead_.push_front(std::move(next.order));
   }
@@ -286,7 +292,7 @@ void OrderDesk::put_down(size_t slot) {
     std::lock_guard lock(mutex_);
     slots_[slot].next->unwanted.clear();  // it has begun
   }
-  begin_next();
+  begin_those_with_slots();
 }
 
 void OrderDesk::put_down_all(const std::vector<size_t>& slots) {
@@ -306,14 +312,18 @@ std::vector<size_t> OrderDesk::pick_up_unwanted(
   return taken;
 }
 
-// As take_next() asks of the others.
 void OrderDesk::look_at_next_again() {
-  if (!look_again_.exchange(false)) return;
+  if (look_again_.exchange(false)) refuse_next_if([](const Next&) { return true; });
+}
+
+// As take_next() asks of the others.
+void OrderDesk::refuse_next_if(const std::function<bool(const Next&)>& condition) {
   std::vector<size_t> taken;
   {
     std::lock_guard lock(mutex_);
-    taken = pick_up_unwanted([this](const Next& next) -> std::string {
+    taken = pick_up_unwanted([&](const Next& next) -> std::string {
       uint32_t code = kRunAccepted;
+      if (!condition(next)) return "";
       if (next.in_hand) {
         look_again_ = true;  // the next time
         return "";
@@ -339,12 +349,17 @@ bool OrderDesk::take_back_if(const std::function<bool(const Next&)>& condition) 
   size_t number = 0;
   {
     std::lock_guard lock(mutex_);
-    const auto slot = std::ranges::find_if(slots_, [&](const Slot& one) {
-      return one.next && !one.next->in_hand && !one.next->has_slot && condition(*one.next);
-    });
-    if (slot == slots_.end()) return false;
-    slot->next->in_hand = true;
-    number = static_cast<size_t>(slot - slots_.begin());
+    // Each goes before those that were taken back earlier: so the newest first.
+    int64_t newest = -1;
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      const std::optional<Next>& next = slots_[i].next;
+      if (!next || next->in_hand || next->has_slot || next->since_ns <= newest) continue;
+      if (!condition(*next)) continue;
+      newest = next->since_ns;
+      number = i;
+    }
+    if (newest < 0) return false;
+    slots_[number].next->in_hand = true;
   }
   if (take_back(number)) return true;
   put_down(number);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -39,6 +40,7 @@ void Attempts::try_connect(Entry& entry, int64_t now) {
 }
 
 void Attempts::connected(Entry& entry, UniqueFd socket, int64_t now) {
+  disconnect(entry);  // from a shepherd that has ended
   entry.tenancy->control = std::move(socket);
   entry.connect_due_ns = kNever;
   AttemptName name = entry.work->assignment->name;
@@ -163,6 +165,7 @@ void Attempts::on_still_alive(const WorkPtr& work) {
   Entry* entry = find(work);
   if (entry == nullptr) return;
   entry->checking = false;
+  if (std::exchange(entry->check_again, false)) return check_end(*entry);
   entry->connects = 0;
   if (entry->tenancy && !entry->tenancy->control.valid())
     entry->connect_due_ns = now_ns() + kLastConnectNs;

@@ -28,7 +28,7 @@ std::shared_ptr<SlotShepherd> SlotShepherds::of(int64_t slot) {
 
 GivenAttempt SlotShepherds::run_behind(int64_t slot, const AttemptName& name) {
   const auto present = of(slot);
-  auto given = present ? present->run(name) : SlotShepherd::Given();
+  auto given = present ? present->run(name, true) : SlotShepherd::Given();
   if (!given.taken) throw OsError(ESRCH, "hand an order to", "the slot's shepherd");
   return {present->id().pid, false, std::make_shared<UniqueFd>(std::move(given.control))};
 }

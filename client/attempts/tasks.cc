@@ -297,8 +297,9 @@ void AttemptTasks::begin(HandedAttempt& handed) {
 // Its shepherd has ended before its turn came. False also if that cannot be seen.
 bool AttemptTasks::has_not_begun(AttemptWork& work) {
   try {
-    return !work.was_passed_over.exchange(true) &&
-           files_.exists(work.folder + "/" SUBLET_ORDER_FILE) && take_back_order(work.folder);
+    if (work.was_passed_over || !files_.exists(work.folder + "/" SUBLET_ORDER_FILE)) return false;
+    work.was_passed_over = take_back_order(work.folder);
+    return work.was_passed_over;
   } catch (const std::exception&) {
     return false;
   }
@@ -513,6 +514,7 @@ void AttemptTasks::start_again(const WorkPtr& work) {
       started(work, give_to_shepherd(*work));
       desk_.start_ahead();
     } catch (const OsError& error) {
+      desk_.machine_failed(std::string("a job could not be started: ") + error.what());
       log(Severity::error) << work->label() << ": " << error.what();
       events_.vanished(work);
     }

@@ -149,9 +149,7 @@ int Shepherd::conclude(const sublet_exit& end) {
   bool told = false;
   const bool by_itself = end.outcome == SUBLET_OUTCOME_EXITED && !end.asked && !end.killed &&
                          end.reason == SUBLET_LEAVE_NONE;
-  // Client and monitor may be about to freeze or kill what this attempt has left, by the account:
-  // the next one would be hit. When they have seen the end another shepherd gets it.
-  if (!by_itself && slot_.has_waiting_order()) slot_.stop();
+  slot_.note_end(end.asked || end.killed || end.reason != SUBLET_LEAVE_NONE);
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);

@@ -46,9 +46,10 @@ class Slot {
   void stop_listening();
   // Whether the client has taken it back, or is gone: an order that has waited here for the end of
   // another one then starts no more. The client may have given it to another shepherd.
-  bool is_taken_back(int connection) const { return has_run_ && is_hung_up(connection); }
-  // Whether an order waits for the end of this attempt.
-  bool has_waiting_order() const;
+  static bool is_taken_back(const sublet_frame& order, int connection) {
+    return is_behind(order) && is_hung_up(connection);
+  }
+  void note_end(bool had_to_leave) { had_to_leave_ = had_to_leave; }
   // To end after this attempt.
   void stop() { stopped_ = true; }
 
@@ -68,6 +69,7 @@ class Slot {
     kFirstOfAttempt = kCgroups + Cgroups::kDescriptors
   };
 
+  static bool is_behind(const sublet_frame& order) { return order.arg[0] != 0; }
   // Null, or what failed, with errno.
   const char* prepare();
   void wait();
@@ -86,7 +88,7 @@ class Slot {
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
   char kept_control_[SUBLET_PATH_MAX_BYTES + 16];
-  bool has_run_ = false;
+  bool had_to_leave_ = false;  // the last attempt
   bool stopped_ = false;
 };
 

@@ -200,7 +200,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const AttemptOrder first = waiting(rig), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first);
     rig.prepare(second);
-    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second));
+    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second), true);
     CPPUNIT_ASSERT(runs(folder));
     CPPUNIT_ASSERT(access((rig.folder(second) + "/record").c_str(), F_OK) != 0);
     let_go(folder);
@@ -219,7 +219,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const AttemptOrder first = rig.order({"wait"}), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first);
     rig.prepare(second);
-    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
+    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second), true);
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
     CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
@@ -267,7 +267,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     SlotShepherd slot = rig.start_slot();
     const AttemptOrder first = rig.order({"aware", "1"}), second = rig.order({"exit", "0"});
     const std::string folder = rig.prepare(first), other = rig.prepare(second);
-    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
+    const auto one = slot.run(name_of(first)), next = slot.run(name_of(second), true);
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     CPPUNIT_ASSERT(kill_process(slot.id(), SIGTERM));
     CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
@@ -318,7 +318,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     std::vector<SlotShepherd::Given> given;
     for (const AttemptOrder& order : {second, third}) {
       rig.prepare(order);
-      given.push_back(slot.run(name_of(order)));
+      given.push_back(slot.run(name_of(order), true));
       CPPUNIT_ASSERT(take_back_order(rig.folder(order)));
     }
     std::filesystem::remove_all(rig.folder(third));
@@ -326,7 +326,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const AttemptOrder fourth = rig.order({"exit", "0"});
     rig.prepare(fourth);
     {
-      const auto closed = slot.run(name_of(fourth));
+      const auto closed = slot.run(name_of(fourth), true);
       tell_lease(closed, rig.frame(fourth, SUBLET_FRAME_LEASE));
       CPPUNIT_ASSERT(take_back_order(rig.folder(fourth)));
     }
@@ -352,7 +352,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     {
       SlotShepherd slot = rig.start_slot();
       process = slot.id();
-      const auto one = slot.run(name_of(first)), next = slot.run(name_of(second));
+      const auto one = slot.run(name_of(first)), next = slot.run(name_of(second), true);
       tell_lease(next, rig.frame(second, SUBLET_FRAME_LEASE));
       CPPUNIT_ASSERT(runs(folder));
     }

@@ -187,11 +187,11 @@ void Shepherd::identify() {
 int Shepherd::run(const sublet_frame& asked, int connection) {
   control_.add(connection);
   text_[0] = 0;
-  if (slot_.is_taken_back(connection)) return kDone;
+  if (Slot::is_taken_back(asked, connection)) return kDone;
   const char* failed = load_order(asked);
   // From now on it cannot be; and what was loaded may be the order of another shepherd.
   const int error = errno;
-  if (slot_.is_taken_back(connection)) return kDone;
+  if (Slot::is_taken_back(asked, connection)) return kDone;
   if (failed) {
     if (error == ENOENT) return kDone;  // the client has taken it back
     fprintf(stderr, "sublet-shepherd: %s/%s: %s (%s)\n", text_, SUBLET_ORDER_FILE, failed,
