@@ -150,10 +150,12 @@ int Slot::run_next() {
              static_cast<unsigned long long>(order.job), order.attempt);
     // Client and monitor may be about to freeze or kill what that attempt has left, by the account:
     // this one would be hit. When they have seen the end another shepherd gets it.
-    if (is_behind(order) && had_to_leave_ && !is_hung_up(connection))
+    if (is_behind(order) && had_to_leave_ && !is_hung_up(connection)) {
       stop();
-    else
+      close(kLink);  // before the connection: who sees that closed is to find no shepherd here
+    } else {
       status = run_attempt(folder, order, connection);
+    }
   }
   if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();

@@ -222,11 +222,13 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     const auto one = slot.run(name_of(first)), next = slot.run(name_of(second), true);
     CPPUNIT_ASSERT(rig.job_is_ready(folder));
     rig.ask(folder, rig.frame(first, SUBLET_FRAME_KILL, SUBLET_LEAVE_REMOVED));
+    char byte;
+    CPPUNIT_ASSERT(
+        wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+    CPPUNIT_ASSERT(!slot.run(name_of(second)).taken);  // though it may have to tidy up yet
     CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
     CPPUNIT_ASSERT(take_back_order(rig.folder(second)));  // it has not begun
-    char byte;
-    CPPUNIT_ASSERT_EQUAL(ssize_t{0}, recv(next.control.get(), &byte, 1, MSG_DONTWAIT));
   }
 
   void an_empty_slot_ends_with_its_client() {

@@ -502,6 +502,7 @@ class Life(unittest.TestCase):
             self.machine.start("server.log", "runuser", "-u", "sublet", "--", "sublet-server",
                                "--config", "/etc/sublet/server.toml"),
             self.machine.start("client.log", "sublet-client", "--config", "/etc/sublet/client.toml")]
+        harness.wait_for(lambda: self.machine.exist("/run/sublet/server.sock"), "the server")
 
     def stop_pool(self):
         for daemon, pid in ((d, harness.children(d.pid)) for d in self.daemons[::-1]):
