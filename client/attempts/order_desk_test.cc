@@ -536,16 +536,16 @@ class OrderDeskTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(int64_t{1},
                          read_assignment(files_, attempt_folder(state_.path(), {4, 1})).slot);
     CPPUNIT_ASSERT_EQUAL(kRunAccepted, run(ahead(5)));
-    desk_->release_slot({2, 1});
+    desk_->forget({2, 1});
     CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}}));
     CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}, {4, 1}, {5, 1}}));
     CPPUNIT_ASSERT_EQUAL(size_t{2}, accepted_.size());  // not by the desk
     desk_->taken_over({4, 1});
-    desk_->release_slot({4, 1});
-    desk_->release_slot({1, 1});
+    desk_->forget({4, 1});
+    desk_->forget({1, 1});
     CPPUNIT_ASSERT((shepherds_.began == Names{{4, 1}, {5, 1}, {3, 1}}));
-    desk_->release_slot({3, 1});
-    desk_->release_slot({5, 1});
+    desk_->forget({3, 1});
+    desk_->forget({5, 1});
     CPPUNIT_ASSERT_EQUAL(2u, desk_->slots_free());
     CPPUNIT_ASSERT(given_back_.empty());
   }
