@@ -519,6 +519,17 @@ class OrderDeskTest : public CppUnit::TestFixture {
     fill(waiting);
     for (const uint64_t job : {1, 2}) desk_->runs({job, 1});
   }
+  // With a desk of its own: two run, and one is behind the first.
+  void hand_over_one_anew() {
+    make_desk();
+    desk_->set_server_clock(kServerUs, system_clock().boot_ns());
+    accepted_.clear();
+    given_back_.clear();
+    shepherds_ = {};
+    run_two(1);
+    desk_->start_ahead();
+    CPPUNIT_ASSERT((shepherds_.handed == Names{{3, 1}}));
+  }
   Names given_back() const {
     Names names;
     for (const auto& [name, why] : given_back_) names.push_back(name);
@@ -635,12 +646,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
 
   void the_slot_may_be_free_while_the_next_is_taken_back() {
     for (const bool has_begun : {false, true}) {
-      make_desk();
-      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
-      accepted_.clear();
-      shepherds_ = {};
-      run_two(1);
-      desk_->start_ahead();
+      hand_over_one_anew();
       if (has_begun) shepherds_.begun = {{3, 1}};
       shepherds_.on_take_back = [this] {
         shepherds_.on_take_back = nullptr;
@@ -709,14 +715,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
         {"the memory is nearly used up", [this] { desk_->set_memory_low(true); }},
         {"this machine has failures: it", [this] { desk_->machine_failed("it"); }}};
     for (const auto& [why, happens] : reasons) {
-      make_desk();
-      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
-      accepted_.clear();
-      given_back_.clear();
-      shepherds_ = {};
-      run_two(1);
-      desk_->start_ahead();
-      CPPUNIT_ASSERT_EQUAL(size_t{1}, shepherds_.handed.size());
+      hand_over_one_anew();
       happens();
       CPPUNIT_ASSERT_EQUAL(size_t{1}, given_back_.size());
       CPPUNIT_ASSERT_EQUAL(why, given_back_[0].second);
@@ -727,13 +726,7 @@ class OrderDeskTest : public CppUnit::TestFixture {
   // It is not the turn of a thread yet that says so to all.
   void who_has_not_begun_when_the_owner_returns_does_not_begin() {
     for (const bool has_begun : {false, true}) {
-      make_desk();
-      desk_->set_server_clock(kServerUs, system_clock().boot_ns());
-      accepted_.clear();
-      given_back_.clear();
-      shepherds_ = {};
-      run_two(1);
-      desk_->start_ahead();
+      hand_over_one_anew();
       if (has_begun) shepherds_.begun = {{3, 1}};
       presence_.away = false;
       desk_->release_slot({1, 1});

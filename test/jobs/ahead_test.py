@@ -86,6 +86,7 @@ class Ahead(unittest.TestCase):
         # The server may hear of the end before it hears of the owner, and ask again.
         self.assertEqual(self.ends(self.long)[0], "owner came back")
         self.assertEqual(set(self.ends(self.long)[1:]) - {"refused"}, set())
+        self.assertEqual(self.job(self.long)["evictions"], 1)
         self.assertEqual(set(self.ends(self.ahead)), {"refused"})
         details = self.job(self.ahead)
         self.assertEqual(details["evictions"], 0)
