@@ -179,7 +179,12 @@ class Joining(MembershipCase):
         self.assertEqual(details["state"], "done", details)
         self.assertEqual(details["outputs"][0]["digest"],
                          hashlib.blake2b(data, digest_size=32).hexdigest())
-        self.assertEqual(curly.log().count("its files are moved by another process"), 2)
+        moves = curly.log().count("its files are moved by another process")
+        # The input and the output, and again if the server was late with an answer.
+        if "waiting for the server" in curly.log():
+            self.assertGreaterEqual(moves, 2, curly.log())
+        else:
+            self.assertEqual(moves, 2, curly.log())
         self.assertNotIn("at normal weight", curly.log())
 
     def test_ones_own_jobs_are_those_of_the_certificates_name(self):
