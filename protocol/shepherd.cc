@@ -137,7 +137,7 @@ uint32_t ShepherdMachine::owner_away(sublet_presence_reason cause, int64_t now) 
   if (cause == SUBLET_PRESENCE_SETTLING) return kill(SUBLET_LEAVE_OWNER, now, now);
   phase_ = Phase::running;
   started_ns_ = now;
-  return kActStart | kActStatus;
+  return kActStart;
 }
 
 uint32_t ShepherdMachine::assessed(TermAnswer answer, int64_t now) {

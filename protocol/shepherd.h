@@ -42,7 +42,7 @@ enum ShepherdAction : uint32_t {
   kActSave = 1u << 6,       // SIGUSR1, if the program understands it
   kActKill = 1u << 7,       // every process; repeated until all_gone
   kActAck = 1u << 8,        // acknowledge the received frame
-  kActStart = 1u << 9,      // let the program run
+  kActStart = 1u << 9,      // let the program run; of a short job the client hears the end only
   kActStatus = 1u << 10,    // send the state to the client
   kActWriteExit = 1u << 11  // the last action: exit record, then ENDED
 };

@@ -56,9 +56,8 @@ class Launch {
   void continue_init() const { signal_init(SIGCONT); }
   // It has ended, and its number may be reused.
   void forget_init() { init_ = 0; }
-  // Readable when the program runs (then read_failure() returns false) or failed to start.
-  int poll_fd() const { return socket_; }
-  // True if the start failed; fills *failure. Afterwards poll_fd() is -1.
+  // True if the start failed; fills *failure. To be asked when the process has ended: each failure
+  // ends it, and nobody need be woken when the program runs.
   bool read_failure(LaunchFailure* failure);
 
  private:

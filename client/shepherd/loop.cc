@@ -310,13 +310,16 @@ void Shepherd::reap() {
     if (WIFSIGNALED(status) && !(term_handled_ && WTERMSIG(status) == leave_signal()))
       looked_at_files_ = true;
   }
+  if (main_just_gone) read_launch();
   int64_t now = boot_now();
   if (nobody_left && !looked_at_files_) {
     looked_at_files_ = true;
     whole_.all_are();
   }
   const uint32_t actions = main_just_gone ? machine_.main_exited(killed_by_others(), now) : 0;
-  if (main_just_gone && launch_.init() > 0) {
+  if (main_just_gone && has_left_nothing()) {
+    act(machine_.all_gone(now), now);
+  } else if (main_just_gone && launch_.init() > 0) {
     launch_.dismiss_init(true);
     kill_left_ = actions;
     empty_by_ns_ = now + kEmptyNs;
@@ -324,6 +327,12 @@ void Shepherd::reap() {
     act(actions, now);
   }
   if (nobody_left) act(machine_.all_gone(now), now);
+}
+
+// Of a room. Most programs never have another process: the first one need not be asked then.
+bool Shepherd::has_left_nothing() {
+  return launch_.is_in_room() && bounds_.most_processes() == 1 && processes_.gone() &&
+         slot_.room().is_left_clean();
 }
 
 // The first process of a room knows its own children only.
@@ -448,6 +457,8 @@ void Shepherd::look_after(int64_t now) {
     act(machine_.cpu_used(processes_.counted_ns(), now), now);
   if (machine_.runs() && now >= next_room_ns_) give_room();
   if (machine_.runs() && now >= next_look_ns_) {
+    if (!start_told_) control_.send_all(status_frame());
+    start_told_ = true;
     if (bounds_.counts_memory()) measure();
     look_for_handlers(now);
   }
@@ -491,10 +502,10 @@ void Shepherd::wait_for_news(pollfd* fds, int count) {
 
 void Shepherd::loop() {
   while (!all_gone_) {
-    pollfd fds[9 + Control::kConnections] = {};
+    pollfd fds[8 + Control::kConnections] = {};
     int count = 0;
-    for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), launch_.poll_fd(),
-                   slot_.listener(), output_.poll_fd(0), output_.poll_fd(1)})
+    for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), slot_.listener(),
+                   output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
     fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
     fds[count++] = {slot_.room().poll_fd(), POLLIN, 0};
@@ -505,17 +516,16 @@ void Shepherd::loop() {
     if (fds[0].revents) read_monitor();
     if (fds[2].revents) read_signals();
     if (fds[2].revents || more_to_reap_) reap();
-    if (fds[8].revents && slot_.room().is_empty()) room_is_empty_ = true;
+    if (fds[7].revents && slot_.room().is_empty()) room_is_empty_ = true;
     if (room_is_empty_) look_who_is_left();
     for (int i = 0; i < Control::kConnections; ++i)
-      if (fds[9 + i].revents) read_control(i);
-    if (fds[3].revents) read_launch();
-    if (fds[4].revents) control_.accept(slot_.listener());
+      if (fds[8 + i].revents) read_control(i);
+    if (fds[3].revents) control_.accept(slot_.listener());
     for (int i = 0; i < 2; ++i) {
-      if (fds[5 + i].revents && !(fds[5 + i].revents & POLLIN)) output_.ended(i);
+      if (fds[4 + i].revents && !(fds[4 + i].revents & POLLIN)) output_.ended(i);
     }
-    if ((fds[5].revents | fds[6].revents) & POLLIN) output_.start();
-    if (fds[7].revents && machine_.runs()) {
+    if ((fds[4].revents | fds[5].revents) & POLLIN) output_.start();
+    if (fds[6].revents && machine_.runs()) {
       awaits_growth_ = false;  // until the next measure(): it may be copies of files without end
       give_room();
     }

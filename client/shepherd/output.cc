@@ -42,11 +42,15 @@ bool Output::open(int folder, int64_t first_limit, int64_t second_limit) {
 }
 
 void Output::close_job_ends() {
-  for (Stream& stream : streams_) close(stream.job_end);
+  for (Stream& stream : streams_) {
+    if (stream.job_end >= 0) close(stream.job_end);
+    stream.job_end = -1;
+  }
 }
 
 // Needed by few programs.
 void Output::start() {
+  close_job_ends();
   nowhere_ = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   stop_ = eventfd(0, EFD_CLOEXEC);
   pthread_attr_t small;

@@ -21,17 +21,17 @@ class Output {
   bool open(int folder, int64_t first_limit, int64_t second_limit);
   // The write end of a pipe, for the job.
   int job_end(int stream) const { return streams_[stream].job_end; }
-  // Closes the shepherd's copies of the write ends, so that end of file can be seen.
-  void close_job_ends();
   // To be polled for input; -1 after start() or ended().
   int poll_fd(int stream) const {
     return started_ || streams_[stream].ended ? -1 : streams_[stream].pipe;
   }
-  // Stops polling a pipe that is empty and has no writer: it would wake poll() at once
-  // every time, and a spinning shepherd would starve the dying job, which has almost no
-  // CPU weight.
+  // Stops polling a pipe that is empty and has no writer, which happens only if start() could not
+  // create the thread: it would wake poll() at once every time, and a spinning shepherd would
+  // starve the dying job, which has almost no CPU weight.
   void ended(int stream) { streams_[stream].ended = true; }
-  // There is output: creates the thread.
+  // There is output: creates the thread, and closes this process's copies of the write ends, so
+  // that the thread sees the end of file. Until then they keep a program that closes its streams,
+  // as most do in the end, from waking poll().
   void start();
   // After the last process is gone: stores what is in the pipes now. Does not wait for end of
   // file: another process that got the job's stdout may keep it open forever.
@@ -53,6 +53,7 @@ class Output {
   };
 
   static void* run(void* self);
+  void close_job_ends();
   void move_all();
   bool move_some(Stream& stream);
   void move_rest();

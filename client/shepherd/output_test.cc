@@ -26,15 +26,22 @@ class OutputTest : public CppUnit::TestFixture {
   TemporaryFolder folder_;
   UniqueFd at_{open(folder_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   Output output_;
+  UniqueFd job_ends_[2];  // the job's own
+  void close_job_ends() {
+    for (UniqueFd& end : job_ends_) end.reset();
+  }
 
  public:
-  void setUp() override { CPPUNIT_ASSERT(output_.open(at_.get(), 100, 8)); }
+  void setUp() override {
+    CPPUNIT_ASSERT(output_.open(at_.get(), 100, 8));
+    for (int i = 0; i < 2; ++i) job_ends_[i].reset(dup(output_.job_end(i)));
+  }
 
   void what_is_in_the_pipes_is_stored() {
     print(0, "a result");
     output_.start();
     print(1, "a long warning");
-    output_.close_job_ends();
+    close_job_ends();
     output_.finish();
     for (const char* name : {"stdout", "stderr"}) {
       struct stat of = {};
@@ -77,10 +84,10 @@ class OutputTest : public CppUnit::TestFixture {
     if (writer == 0) {
       const std::string block(1 << 16, 'x');
       for (int64_t sent = 0; sent < kBytes; sent += 1 << 16)
-        if (write(output_.job_end(0), block.data(), block.size()) != 1 << 16) _exit(1);
+        if (write(job_ends_[0].get(), block.data(), block.size()) != 1 << 16) _exit(1);
       _exit(0);
     }
-    output_.close_job_ends();
+    close_job_ends();
     output_.start();
     int status = 0;
     CPPUNIT_ASSERT_EQUAL(writer, waitpid(writer, &status, 0));
@@ -91,7 +98,7 @@ class OutputTest : public CppUnit::TestFixture {
   }
 
   void without_output_there_are_no_files() {
-    output_.close_job_ends();
+    close_job_ends();
     output_.finish();
     CPPUNIT_ASSERT(access((folder_ / "stdout").c_str(), F_OK) != 0);
   }
@@ -99,7 +106,7 @@ class OutputTest : public CppUnit::TestFixture {
  private:
   void print(int stream, const std::string& text) {
     CPPUNIT_ASSERT_EQUAL(static_cast<ssize_t>(text.size()),
-                         write(output_.job_end(stream), text.data(), text.size()));
+                         write(job_ends_[stream].get(), text.data(), text.size()));
   }
 };
 CPPUNIT_TEST_SUITE_REGISTRATION(OutputTest);

@@ -17,6 +17,8 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(is_kept_for_the_next_attempt);
   CPPUNIT_TEST(is_made_anew_for_others);
   CPPUNIT_TEST(is_made_anew_if_anything_is_left);
+  CPPUNIT_TEST(is_made_anew_if_a_single_process_left_anything);
+  CPPUNIT_TEST(is_kept_without_asking_after_a_single_process);
   CPPUNIT_TEST(is_kept_if_all_has_been_removed);
   CPPUNIT_TEST(has_no_process_of_the_attempt_before);
   CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
@@ -107,6 +109,40 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
         continue;
       CPPUNIT_ASSERT_MESSAGE(left, before != first_of(slot));
     }
+  }
+
+  // Then the first process is not asked. Each of these is executed by the shell itself, or instead
+  // of it.
+  void is_made_anew_if_a_single_process_left_anything() {
+    if (skip_without_rooms("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    for (const std::string left :
+         {"exec >/tmp/left", "exec >/var/tmp/left", "exec >/dev/shm/left", "exec >/run/lock/left",
+          "exec ipcmk -M 100", "exec ipcmk -S 1", "exec ipcmk -Q",
+          "test ! -d /dev/mqueue || exec >/dev/mqueue/left"}) {
+      const bool leaves =
+          left.find("mqueue") == std::string::npos || std::filesystem::exists("/dev/mqueue");
+      where(rig, slot);
+      const pid_t before = first_of(slot);
+      tell(rig, slot, left);
+      CPPUNIT_ASSERT_EQUAL_MESSAGE(left, leaves ? 0 : before, first_of(slot));
+    }
+  }
+
+  // It could not answer.
+  void is_kept_without_asking_after_a_single_process() {
+    if (skip_without_rooms("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    const pid_t init = first_of(slot);
+    CPPUNIT_ASSERT_EQUAL(0, kill(init, SIGSTOP));
+    for (int i = 0; i < 3; ++i)
+      CPPUNIT_ASSERT_EQUAL(std::string("alone\n"), tell(rig, slot, "echo alone"));
+    CPPUNIT_ASSERT_EQUAL(init, first_of(slot));
+    tell(rig, slot, "true & wait");  // another process
+    CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
   }
 
   void is_kept_if_all_has_been_removed() {

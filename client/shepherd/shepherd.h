@@ -59,6 +59,7 @@ class Shepherd {
   void read_launch();
   void read_signals();
   void reap();
+  bool has_left_nothing();
   void look_who_is_left();
   void forget_init();
   void identify();
@@ -138,7 +139,8 @@ class Shepherd {
   int64_t next_refresh_ns_ = 0;
   bool lift_refused_ = false;  // for now
   bool looked_at_files_ = false;
-  bool rations_ = false;      // what it uses of its ration is being counted
+  bool rations_ = false;  // what it uses of its ration is being counted
+  bool start_told_ = false;
   int64_t next_look_ns_ = 0;  // for handlers
   int64_t look_interval_ns_ = 0;
   int64_t next_room_ns_ = INT64_MAX;  // while it grows fast; see Bounds::give_room()

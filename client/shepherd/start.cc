@@ -170,7 +170,6 @@ const char* Shepherd::start_process() {
     return failed;
   }
   job_start_ = ticks_between(before, boot_now());
-  output_.close_job_ends();
   identify();
   return write_record();
 }

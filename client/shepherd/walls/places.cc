@@ -377,8 +377,15 @@ bool Walls::settle(FreshPlaces* fresh, bool* covers) {
 int count_names(int at, const char* path) {
   const int folder = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return -1;
+  const int names = count_names(folder);
+  close(folder);
+  return names;
+}
+
+int count_names(int folder) {
   alignas(dirent64) char entries[512];
   int names = 0;
+  if (lseek(folder, 0, SEEK_SET) != 0) return -1;
   ssize_t count;
   while ((count = getdents64(folder, entries, sizeof entries)) > 0)
     for (ssize_t i = 0; i < count;) {
@@ -386,7 +393,6 @@ int count_names(int at, const char* path) {
       if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) ++names;
       i += entry->d_reclen;
     }
-  close(folder);
   return count == 0 ? names : -1;
 }
 

@@ -68,11 +68,15 @@ bool has_ipc_objects() {
 
 }  // namespace
 
+Room::Room(int first_descriptor)
+    : first_(first_descriptor), filters_calls_(kernel_filters_calls()) {}
+
 bool Room::reserve() const {
   for (int i = 0; i < kDescriptors; ++i)
     if (!shepherd::reserve(first_ + i)) return false;
   return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses) &&
-         place(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), first_ + kOwnMounts);
+         place(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), first_ + kOwnMounts) &&
+         place(open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC), first_ + kOwnMessages);
 }
 
 void Room::look() {
@@ -133,6 +137,7 @@ bool Room::make(const sublet_order& order) {
   if (!place(ends[0], first_ + kReport) || !ready || !open_namespaces() || !can_be_entered())
     return false;
   note_terms(order);
+  can_look_ = open_places();
   return true;
 }
 
@@ -181,6 +186,27 @@ bool Room::open_namespaces() const {
   return true;
 }
 
+// Those that begin empty, so that this process can look into them.
+bool Room::open_places() {
+  if (setns(first_ + kMessages, CLONE_NEWIPC) != 0) return false;
+  const int queues = open_queues();
+  if (setns(first_ + kOwnMessages, CLONE_NEWIPC) != 0) _exit(1);
+  has_queues_ = queues != kNone;
+  if (queues == kUnknown) return false;
+  if (has_queues_) {
+    const int opened = openat(queues, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(queues);
+    if (!place(opened, first_ + kQueues)) return false;
+  }
+  return in_its_mounts([this] {
+    for (int i = 0; i < notes_.fresh.count; ++i)
+      if (!place(open(notes_.fresh.path[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                 first_ + kFresh + i))
+        return false;
+    return true;
+  });
+}
+
 // Making it takes fewer privileges, and a container may forbid some of the calls.
 bool Room::can_be_entered() {
   if (show()) return false;
@@ -210,18 +236,27 @@ const char* Room::show() {
   if (!getcwd(notes_.folder, PATH_MAX)) return "walls";
   if (!notes_.covers_own) return nullptr;
   const int tree = open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) return "walls";
+  const bool is_shown = in_its_mounts([&] { return mount_folder(tree); });
+  const int error = errno;
+  close(tree);
+  errno = error;
+  return is_shown ? nullptr : "walls";
+}
+
+// False with errno: it cannot be entered, or the work failed.
+template <typename Work>
+bool Room::in_its_mounts(Work work) const {
   const int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  const char* failed = tree < 0 || root < 0 || folder < 0 ? "walls" : nullptr;
-  const bool entered = !failed && setns(first_ + kMounts, CLONE_NEWNS) == 0;
-  if (!failed && !entered) failed = "namespaces";
-  if (entered && !mount_folder(tree)) failed = "walls";
+  const bool entered = root >= 0 && folder >= 0 && setns(first_ + kMounts, CLONE_NEWNS) == 0;
+  const bool done = entered && work();
   const int error = errno;
   if (entered && !go_back(root, folder)) _exit(1);
-  for (const int opened : {tree, root, folder})
+  for (const int opened : {root, folder})
     if (opened >= 0) close(opened);
   errno = error;
-  return failed;
+  return done;
 }
 
 // This process is to be outside, where it was. Who enters mounts is at their root.
@@ -236,7 +271,7 @@ bool Room::can_be_served(const sublet_order& order, const Cgroups& cgroups) cons
   constexpr int kMostFailures = 3;
   return was_used_ && cgroups.can_list_processes() &&
          are_cgroups_hidden(order, cgroups.are_new()) && server_failures_ < kMostFailures &&
-         kernel_filters_calls();
+         filters_calls_;
 }
 
 pid_t Room::fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning) {
@@ -317,6 +352,27 @@ bool Room::is_clean(int queues) const {
   return !has_ipc_objects();
 }
 
+bool Room::has_messages() const {
+  if (setns(first_ + kMessages, CLONE_NEWIPC) != 0) return true;
+  const bool has = has_ipc_objects();
+  if (setns(first_ + kOwnMessages, CLONE_NEWIPC) != 0) _exit(1);
+  return has;
+}
+
+// What was mounted for the attempt, only the first process removes.
+bool Room::is_left_clean() {
+  if (!can_look_ || init_ <= 0 || question_ != Question::kNone || notes_.shown ||
+      notes_.cover == Cover::kHalf)
+    return false;
+  const FreshPlaces& fresh = notes_.fresh;
+  for (int i = 0; i < fresh.count; ++i)
+    if (count_names(first_ + kFresh + i) != fresh.names[i]) return false;
+  if ((has_queues_ && count_names(first_ + kQueues) != 0) || has_messages()) return false;
+  question_ = Question::kAnswered;
+  clean_ = true;
+  return true;
+}
+
 void Room::be_first(int report, Walls& walls) {
   const bool covered = walls.cover_proc();
   become_first(report, &walls, sizeof walls);
@@ -346,7 +402,10 @@ bool Room::is_empty() {
 void Room::forget() {
   server_.end();
   init_ = 0;
-  for (const int held : {kReport, kProcesses, kMounts, kMessages}) shepherd::reserve(first_ + held);
+  can_look_ = false;
+  for (const int held : {kReport, kProcesses, kMounts, kMessages, kQueues})
+    shepherd::reserve(first_ + held);
+  for (int i = 0; i < FreshPlaces::kMost; ++i) shepherd::reserve(first_ + kFresh + i);
 }
 
 void Room::lose() {

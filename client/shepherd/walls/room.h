@@ -30,8 +30,8 @@ struct Beginning {
 class Room {
  public:
   // Uses the descriptors from this number on.
-  explicit Room(int first_descriptor) : first_(first_descriptor) {}
-  static constexpr int kDescriptors = 6;
+  explicit Room(int first_descriptor);
+  static constexpr int kDescriptors = 8 + FreshPlaces::kMost;
   // Takes their numbers. False with errno.
   bool reserve() const;
 
@@ -60,6 +60,9 @@ class Room {
   // The program has ended: have the first process say when no other is left. Does nothing the
   // second time: another answer would be taken for that of the next attempt.
   void ask();
+  // Instead of that, of a program that never had another process or thread, and has been waited
+  // for: whether this process can see that nothing is left. It does not disturb the first process.
+  bool is_left_clean();
   // Readable when it says so, or has ended; -1: there is nothing to wait for.
   int poll_fd() const { return question_ == Question::kAsked ? first_ + kReport : -1; }
   // Whether it says so.
@@ -94,11 +97,24 @@ class Room {
   };
   enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
-  enum { kReport, kOwnProcesses, kOwnMounts, kProcesses, kMounts, kMessages };
+  enum {
+    kReport,
+    kOwnProcesses,
+    kOwnMounts,
+    kOwnMessages,
+    kProcesses,
+    kMounts,
+    kMessages,
+    kQueues,
+    kFresh,  // one for each place
+  };
 
   bool fits(const sublet_order& order);
   bool make(const sublet_order& order);
   bool open_namespaces() const;
+  bool open_places();
+  template <typename Work>
+  bool in_its_mounts(Work work) const;
   bool can_be_entered();
   bool mount_folder(int tree);
   bool go_back(int root, int folder) const;
@@ -113,9 +129,11 @@ class Room {
   [[noreturn]] void be_first(int report, Walls& walls);
   bool tidy();
   bool is_clean(int queues) const;
+  bool has_messages() const;
   void end_first();
 
   const int first_;
+  const bool filters_calls_;  // the kernel
   Notes notes_;
   ForkServer server_;
   bool served_ = false;      // the present attempt
@@ -125,6 +143,8 @@ class Room {
   bool used_ = false;        // by the present attempt
   Question question_ = Question::kNone;
   bool clean_ = false;
+  bool can_look_ = false;    // the places are open
+  bool has_queues_ = false;  // and that of the message queues
   pid_t init_ = 0;
   char user_[SUBLET_USER_MAX_BYTES + 1] = {};
   int64_t uid_ = -1;
