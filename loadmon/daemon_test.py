@@ -367,6 +367,36 @@ def empty_slot():
         assert first.poll() is None and second.poll() is None
 
 
+def follower():
+    """The HELLO of a shepherd's next attempt says that the one before has ended: only the next one is
+    asked to leave, and what looks like the one before is not killed for its silence."""
+    with Room() as room:
+        room.start_with_control("away")
+        client, shepherd = room.connect(), room.connect(1, 1)
+        first = room.job(1)
+        shepherd.until(AWAY)
+        open(f"{room.attempts}/1.1/exit", "w").close()
+        second = room.job(2, save_ms=3600_000)
+        shepherd.job = 2
+        shepherd.send(HELLO, 1)
+        shepherd.until(AWAY)
+        room.control("active")
+        client.until(ACTIVE)
+        shepherd.send(ACK, shepherd.until(ACTIVE)["sequence"])
+        # As above: longer than a shepherd has to answer.
+        time.sleep(1)
+        assert first.poll() is None and second.poll() is None
+        # And that one's end is an end as any other.
+        room.control("away")
+        client.until(AWAY)
+        open(f"{room.attempts}/2.1/exit", "w").close()
+        shepherd.send(ENDED, 1)
+        room.control("active")
+        client.until(ACTIVE)
+        time.sleep(1)
+        assert second.poll() is None
+
+
 def unattended_job():
     """An attempt without a shepherd is logged, and killed when the owner returns."""
     with Room() as room:
@@ -1006,7 +1036,7 @@ def wrong_rules():
             assert done.returncode == 2 and complaint in done.stderr, done
 
 
-TESTS = [scripted_return, scripted_load, silent_shepherd, late_job, empty_slot,
+TESTS = [scripted_return, scripted_load, silent_shepherd, late_job, empty_slot, follower,
          stopped_shepherd_full_socket, shepherd_lost, unattended_job, owner_here_at_start, monitor_ends, wrong_user, hostile_listeners,
          many_visitors, late_reader, second_monitor, exit_when_alone, script, owner_spinner, masked_owner, job_spinner, unreaped_job,
          terminals, devices, mouse, flood_of_terminals, real_time, at_rest, rules, programs_of_jobs, wrong_rules]

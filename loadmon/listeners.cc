@@ -128,9 +128,7 @@ bool Listeners::read_one(Listener* listener) {
     close(listener);
     return false;
   }
-  const bool again = listener->role == Listener::Role::client
-                         ? frame.job == 0
-                         : has_empty_slot(*listener) && frame.job != 0;
+  const bool again = listener->role == Listener::Role::client ? frame.job == 0 : frame.job != 0;
   if (frame.kind == SUBLET_FRAME_HELLO && (listener->role == Listener::Role::none || again)) {
     hello(listener, frame);
   } else if (frame.kind == SUBLET_FRAME_ENDED && listener->attempt != nullptr) {
@@ -158,8 +156,11 @@ bool Listeners::take_attempt(Listener* listener, const sublet_frame& frame) {
 }
 
 void Listeners::ended(Listener* listener, const sublet_frame& frame) {
+  if (is_of(*listener, frame)) ended(listener);
+}
+
+void Listeners::ended(Listener* listener) {
   Attempt* const attempt = listener->attempt;
-  if (attempt->job != frame.job || attempt->attempt != frame.attempt) return;
   listener->attempt = nullptr;
   listener->full = false;
   attempts_->ended(attempt);
@@ -167,6 +168,10 @@ void Listeners::ended(Listener* listener, const sublet_frame& frame) {
 }
 
 void Listeners::hello(Listener* listener, const sublet_frame& frame) {
+  if (listener->attempt != nullptr) {
+    if (is_of(*listener, frame)) return;
+    ended(listener);  // the one before
+  }
   if (frame.job == 0)
     listener->role = Listener::Role::client;
   else if (!take_attempt(listener, frame))

@@ -73,6 +73,10 @@ class Listeners {
   void hello(Listener* listener, const sublet_frame& frame);
   bool take_attempt(Listener* listener, const sublet_frame& frame);
   void ended(Listener* listener, const sublet_frame& frame);
+  void ended(Listener* listener);
+  static bool is_of(const Listener& listener, const sublet_frame& frame) {
+    return listener.attempt->job == frame.job && listener.attempt->attempt == frame.attempt;
+  }
   static bool has_empty_slot(const Listener& listener) {
     return listener.role == Listener::Role::shepherd && listener.attempt == nullptr;
   }

@@ -103,7 +103,7 @@ enum sublet_frame_kind {
    * of text, as the program wrote it. */
   SUBLET_FRAME_MESSAGE = 34,
   /* The exit record is written. Also to the monitor, which sends nothing more until the next
-   * HELLO. */
+   * HELLO; a HELLO of another attempt on the same connection says so, too. */
   SUBLET_FRAME_ENDED = 33,
 
   /* owner -> monitor; one for each connection. state: enum sublet_owner_word; arg[0]: of

@@ -153,8 +153,7 @@ int Shepherd::conclude(const sublet_exit& end) {
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);
-    told = send_frame(slot_.monitor(), ended);
-    if (!told) slot_.lose_monitor();
+    told = slot_.tell_end(ended);
   }
   slot_.cgroups().leave(told && by_itself);
   return written ? kDone : kNoRecord;

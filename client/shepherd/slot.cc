@@ -17,6 +17,7 @@
 
 #include <initializer_list>
 #include <new>
+#include <utility>
 
 #include "attempt/disk_priority.h"
 #include "client/shepherd/shepherd.h"
@@ -118,12 +119,25 @@ bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
     Received received;
     do received = receive_frame(kMonitor, &old);
     while (received == Received::frame);
-    if (received == Received::nothing && send_frame(kMonitor, hello)) return true;
+    if (received == Received::nothing && send_frame(kMonitor, hello)) return has_greeted_ = true;
     lose_monitor();  // it was restarted
   }
   if (!place(connect_monitor(path), kMonitor)) return false;
   connected_ = true;
   return send_frame(kMonitor, hello);
+}
+
+bool Slot::tell_end(const sublet_frame& ended) {
+  pollfd next = {kLink, POLLIN, 0};
+  end_ = ended;
+  owes_end_ = connected_ && !stopped_ && poll(&next, 1, 0) == 1 && next.revents == POLLIN;
+  return owes_end_ || say_end(ended);
+}
+
+bool Slot::say_end(const sublet_frame& ended) {
+  const bool said = connected_ && send_frame(kMonitor, ended);
+  if (!said) lose_monitor();
+  return said;
 }
 
 int Slot::run_attempt(const char* folder, const sublet_frame& order, int connection) {
@@ -143,6 +157,9 @@ int Slot::run_next() {
   int connection = -1;
   const Received received = receive_order(kLink, &order, &connection);
   if (received == Received::lost) stop();
+  const bool owes_end = std::exchange(owes_end_, false);
+  const sublet_frame before = end_;
+  has_greeted_ = false;
   int status = Shepherd::kDone;
   if (received == Received::frame) {
     char folder[SUBLET_PATH_MAX_BYTES + 1];
@@ -157,6 +174,7 @@ int Slot::run_next() {
       status = run_attempt(folder, order, connection);
     }
   }
+  if (owes_end && !has_greeted_) say_end(before);  // this one was passed over
   if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();
   return status;

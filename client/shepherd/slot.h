@@ -33,6 +33,9 @@ class Slot {
   // with errno.
   bool meet_monitor(const char* path, const sublet_frame& hello);
   void lose_monitor();
+  // The same of an attempt that has ended. If the next one waits, what that says is enough. False:
+  // there is no connection.
+  bool tell_end(const sublet_frame& ended);
   // /proc; -1 with errno.
   int proc();
   Room& room() { return room_; }
@@ -74,6 +77,7 @@ class Slot {
   const char* prepare();
   void wait();
   int run_next();
+  bool say_end(const sublet_frame& ended);
   int run_attempt(const char* folder, const sublet_frame& order, int connection);
 
   const char* state_folder_ = "";
@@ -83,6 +87,9 @@ class Slot {
   Room room_{kRoom};
   Cgroups cgroups_{kCgroups};
   bool connected_ = false;
+  bool owes_end_ = false;  // the monitor has not heard yet of this one
+  sublet_frame end_ = {};
+  bool has_greeted_ = false;  // the present attempt
   bool has_proc_ = false;
   int64_t start_time_ = -1;
   // The socket of `control` is kept, and its name goes from folder to folder.

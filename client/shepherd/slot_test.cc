@@ -28,6 +28,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(attempts_leave_no_descriptor);
   CPPUNIT_TEST(real_time_comes_back_with_the_next_attempt);
   CPPUNIT_TEST(orders_wait_for_their_turn);
+  CPPUNIT_TEST(the_next_ones_greeting_tells_the_monitor_of_the_end);
   CPPUNIT_TEST(nobody_follows_one_that_had_to_leave);
   CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
   CPPUNIT_TEST(an_attempt_goes_on_without_its_client);
@@ -158,7 +159,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     int before = 0;
     CPPUNIT_ASSERT(wait_until([&] {
       const int now = open_files(slot.id());
-      return now == std::exchange(before, now) && now < 46;
+      return now == std::exchange(before, now) && now < 55;
     }));
     for (int i = 0; i < 5; ++i) {
       AttemptOrder order = rig.order({"write", "10"});
@@ -212,6 +213,21 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     }
   }
 
+  void the_next_ones_greeting_tells_the_monitor_of_the_end() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = waiting(rig), second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first);
+    rig.prepare(second);
+    const auto one = slot.run(name_of(first)), other = slot.run(name_of(second), true);
+    CPPUNIT_ASSERT(runs(folder));
+    let_go(folder);
+    CPPUNIT_ASSERT(rig.receive(other.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().done() > 0; }));
+    CPPUNIT_ASSERT_EQUAL(2, rig.monitor().greeted());
+    CPPUNIT_ASSERT_EQUAL(1, rig.monitor().done());
+  }
+
   // Somebody may be about to kill what is left of it, by the account.
   void nobody_follows_one_that_had_to_leave() {
     Rig rig;
@@ -229,6 +245,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, rig.wait_for(slot.id()));
     CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_REMOVED}, rig.exit_of(folder).facts.reason);
     CPPUNIT_ASSERT(take_back_order(rig.folder(second)));  // it has not begun
+    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().done() == 1; }));
   }
 
   void an_empty_slot_ends_with_its_client() {
@@ -342,6 +359,9 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     for (const auto& next : given)
       CPPUNIT_ASSERT(
           wait_until([&] { return recv(next.control.get(), &byte, 1, MSG_DONTWAIT) == 0; }));
+    // The monitor has heard of both that ran, although others waited when the first one ended.
+    CPPUNIT_ASSERT(wait_until([&] { return rig.monitor().done() == 2; }));
+    CPPUNIT_ASSERT_EQUAL(2, rig.monitor().greeted());
   }
 
   // Without its client nobody would know of it.
