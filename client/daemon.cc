@@ -197,6 +197,12 @@ Daemon::Daemon(const ClientSettings& settings)
       desk_.taken_over(work->assignment->name);
     });
   };
+  events.next_began = [this](const WorkPtr& work, const GivenAttempt& given) {
+    loop_.post([=, this] {
+      attempts_.accept_started(work, given);
+      desk_.taken_over(work->assignment->name);
+    });
+  };
   tasks_ = std::make_unique<AttemptTasks>(
       TaskThreads{local_, workers_, starts_, uploads_, removals_, pace_}, system_files(), *server_,
       desk_, *reporter_, cache_,

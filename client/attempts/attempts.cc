@@ -83,6 +83,11 @@ void Attempts::accept_starting(WorkPtr work) {
   may_begin(entry);
 }
 
+void Attempts::accept_started(const WorkPtr& work, const GivenAttempt& given) {
+  accept_starting(work);
+  on_started(work, given);
+}
+
 void Attempts::log_accepted(const Assignment& what) const {
   log(Severity::info) << attempt_label(what.name) << " accepted: '" << what.job.name << "' of "
                       << what.user << ", slot " << what.slot

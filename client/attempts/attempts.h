@@ -43,6 +43,8 @@ class Attempts {
   void accept(std::shared_ptr<const Assignment> assignment);
   // The same, but its shepherd is being started already: an event of tasks follows.
   void accept_starting(WorkPtr work);
+  // The same, and its shepherd has begun with it.
+  void accept_started(const WorkPtr& work, const GivenAttempt& given);
   void adopt(std::shared_ptr<const Assignment> assignment, const protocol::FolderFacts& facts);
 
   // The owner is back: frames first, then bookkeeping.

@@ -216,8 +216,11 @@ void AttemptTasks::release(const WorkPtr& work) {
 }
 
 bool AttemptTasks::seal(const WorkPtr& work) {
-  // The next job in this slot has the same account and must not access this folder.
-  if (chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT) {
+  // The next job in this slot has the same account and must not access this folder. If the shepherd
+  // has written the end, it has closed it; looking costs less.
+  struct stat about;
+  const bool is_closed = stat(work->folder.c_str(), &about) == 0 && (about.st_mode & 077) == 0;
+  if (is_closed || chmod(work->folder.c_str(), 0700) == 0 || errno == ENOENT) {
     work->released = true;
     return desk_.free_slot(work->assignment->name);
   }
@@ -284,14 +287,15 @@ void AttemptTasks::renew(HandedAttempt& handed, int64_t lease_ns) {
 
 void AttemptTasks::begin(HandedAttempt& handed) {
   const Handed& its = static_cast<Handed&>(handed);
-  events_.starting(its.work);
-  if (is_hung_up(*its.given.control) && has_not_begun(*its.work))
+  if (is_hung_up(*its.given.control) && has_not_begun(*its.work)) {
+    events_.starting(its.work);
     return post(threads_.starts, its.work, [this, work = its.work] {
       do_start(work);
       desk_.start_ahead();
     });
+  }
   desk_.runs(its.work->assignment->name);
-  events_.shepherd_started(its.work, its.given);
+  events_.next_began(its.work, its.given);
 }
 
 // Its shepherd has ended before its turn came. False also if that cannot be seen.
@@ -366,13 +370,19 @@ void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
     if (!work->over) outlive_power(files_, *work);
   };
   post(threads_.removals, work, sync, kSyncAfterMs + until_round_ms());
-  const auto hand_it_in = [this, work] {
-    find_end(*work, files_);
-    note_eviction(work);
-    do_hand_in(work);
-  };
-  // Not here, where slots wait: it looks through the folder.
-  post(has_nothing_to_send(*work, files_) ? threads_.workers : threads_.uploads, work, hand_it_in);
+  if (!has_nothing_to_send(*work, files_))
+    return post(threads_.uploads, work, [this, work] {
+      find_end(*work, files_);
+      note_eviction(work);
+      do_hand_in(work);
+    });
+  // Most folders have a few files only. Not here if it takes longer to look through it: slots wait.
+  constexpr size_t kFewEntries = 50;
+  const auto report_it = [this, work] { do_hand_in(work); };
+  const DiskUse use = disk_use(work->folder, kFewEntries);
+  if (!use.is_all) return post(threads_.workers, work, report_it);
+  work->disk_use = use.bytes;
+  guarded(threads_.workers, work, report_it)();
 }
 
 void AttemptTasks::note_eviction(const WorkPtr& work) {
@@ -424,8 +434,8 @@ void AttemptTasks::make_room(const WorkPtr& work) {
 void AttemptTasks::note_disk_use(AttemptWork& work) const {
   constexpr size_t kMostEntries = 10'000;
   const Shortage shortage = work.shortage();
-  work.end.disk_peak =
-      shortage.of == Shortage::Of::kDisk ? shortage.used : disk_usage(work.folder, kMostEntries);
+  if (!work.disk_use) work.disk_use = disk_usage(work.folder, kMostEntries);
+  work.end.disk_peak = shortage.of == Shortage::Of::kDisk ? shortage.used : *work.disk_use;
 }
 
 void AttemptTasks::remove_discarded(const std::string& folder, uint64_t bytes) {

@@ -32,6 +32,8 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 struct TaskEvents {
   // By start_at_once() and begin(), before shepherd_started or shepherd_failed.
   std::function<void(const WorkPtr&)> starting;
+  // By begin(), instead of starting and shepherd_started: each would wake the reactor.
+  std::function<void(const WorkPtr&, const GivenAttempt&)> next_began;
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
   std::function<void(const WorkPtr&, const GivenAttempt&)> shepherd_started;

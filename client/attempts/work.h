@@ -91,13 +91,14 @@ struct AttemptWork {
   uint64_t held_generation;           // newest checkpoint of the job that the server has
   uint64_t handed_in_generation = 0;  // newest uploaded by this attempt
   uint64_t handed_in_bytes = 0;
-  std::optional<AttemptExit> exit;  // once it has been read
-  AttemptEnd end;                   // complete once the hand-in is
-  SeenEviction seen;                // set before the task that finds the end
-  bool health_noted = false;        // note_health() has been done
-  bool eviction_noted = false;      // note_eviction() has been done
-  int64_t retry_ms = 0;             // the current back-off
-  size_t inputs_here = 0;           // number fetched; the next one may be in progress
+  std::optional<AttemptExit> exit;   // once it has been read
+  AttemptEnd end;                    // complete once the hand-in is
+  SeenEviction seen;                 // set before the task that finds the end
+  bool health_noted = false;         // note_health() has been done
+  bool eviction_noted = false;       // note_eviction() has been done
+  std::optional<uint64_t> disk_use;  // of its folder, once it has ended
+  int64_t retry_ms = 0;              // the current back-off
+  size_t inputs_here = 0;            // number fetched; the next one may be in progress
   std::shared_ptr<Incoming> incoming;
   bool moves_here = false;  // a process that should move its files has failed
   KnownDigests known_digests;

@@ -56,8 +56,8 @@ void SessionKeeper::presence_changed() {
 }
 
 void SessionKeeper::something_changed() {
-  changed_ = true;
-  wake();
+  // Where short jobs run that is often; once the thread knows, it need not be woken again.
+  if (!changed_.exchange(true)) wake();
 }
 
 void SessionKeeper::session_ended() {
@@ -98,7 +98,8 @@ bool SessionKeeper::wait(int64_t ms) {
   pollfd both[2] = {{event_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}};
   poll(both, 2, static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000)));
   uint64_t count = 0;
-  while (read(event_.get(), &count, sizeof count) > 0) {
+  if (read(event_.get(), &count, sizeof count) < 0) {
+    // The pause is over, or the socket's folder has changed.
   }
   return socket_is_new();
 }
@@ -171,9 +172,10 @@ bool SessionKeeper::join() {
 }
 
 bool SessionKeeper::renew() {
+  // First: what changes from here on may be missing below.
+  changed_ = false;
   std::vector<HeldAttempt> held;
   if (!hooks_.held(&held)) return false;
-  changed_ = false;
   presence_ = false;
   int64_t sent = now_ns();
   try {

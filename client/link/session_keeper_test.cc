@@ -2,6 +2,7 @@
 
 #include <cppunit/extensions/HelperMacros.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <fstream>
@@ -79,6 +80,7 @@ class SessionKeeperTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SessionKeeperTest);
   CPPUNIT_TEST(joins_attaches_and_renews);
   CPPUNIT_TEST(changes_are_told);
+  CPPUNIT_TEST(a_change_during_a_renewal_is_told_by_the_next_one);
   CPPUNIT_TEST(a_session_that_is_over_is_made_anew);
   CPPUNIT_TEST(a_server_that_is_away_is_tried_again);
   CPPUNIT_TEST(only_a_known_server_comes_back);
@@ -98,9 +100,9 @@ class SessionKeeperTest : public CppUnit::TestFixture {
     hooks.joined = [](const Joined&) {};
     return hooks;
   }
-  std::unique_ptr<SessionKeeper> started() {
+  std::unique_ptr<SessionKeeper> started(const KeeperHooks& with = hooks()) {
     auto keeper =
-        std::make_unique<SessionKeeper>(server_, MachineFacts(), MachineIdentity(), "", hooks());
+        std::make_unique<SessionKeeper>(server_, MachineFacts(), MachineIdentity(), "", with);
     keeper->start();
     return keeper;
   }
@@ -122,6 +124,22 @@ class SessionKeeperTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(server_.comes(&Counts::reports, 1));
     keeper->something_changed();
     CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 2));
+  }
+
+  // When the state has been gathered already.
+  void a_change_during_a_renewal_is_told_by_the_next_one() {
+    std::atomic<SessionKeeper*> changing{nullptr};
+    KeeperHooks with = hooks();
+    with.held = [&](std::vector<HeldAttempt>*) {
+      if (SessionKeeper* one = changing.exchange(nullptr)) one->something_changed();
+      return true;
+    };
+    auto keeper = started(with);
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 1));
+    changing = keeper.get();
+    keeper->something_changed();
+    CPPUNIT_ASSERT(server_.comes(&Counts::renewals, 3));
+    keeper->stop(false);
   }
 
   void a_session_that_is_over_is_made_anew() {

@@ -15,18 +15,21 @@ constexpr uint64_t kBlock = 512;  // unit of st_blocks on every file system
 
 struct Scan {
   size_t left;  // entries that may still be examined
-  uint64_t bytes = 0;
+  DiskUse use = {};
 
   void into(const UniqueFd& folder, int depth) {
     if (!folder.valid()) return;
     FolderNames names_here(folder.get());
     while (const dirent64* entry = names_here.next()) {
-      if (left == 0) return;
+      if (left == 0) {
+        use.is_all = false;
+        return;
+      }
       --left;
       struct stat info;
       if (fstatat(folder.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
       const uint64_t names = S_ISDIR(info.st_mode) ? 1 : std::max<uint64_t>(info.st_nlink, 1);
-      bytes += static_cast<uint64_t>(info.st_blocks) * kBlock / names;
+      use.bytes += static_cast<uint64_t>(info.st_blocks) * kBlock / names;
       if (S_ISDIR(info.st_mode) && depth < kDeepestLooked)
         into(open_folder(folder.get(), entry->d_name), depth + 1);
     }
@@ -39,10 +42,12 @@ struct Scan {
 
 }  // namespace
 
-uint64_t disk_usage(const std::string& folder, size_t most) {
+DiskUse disk_use(const std::string& folder, size_t most) {
   Scan scan{most};
   scan.into(Scan::open_folder(AT_FDCWD, folder.c_str()), 1);
-  return scan.bytes;
+  return scan.use;
 }
+
+uint64_t disk_usage(const std::string& folder, size_t most) { return disk_use(folder, most).bytes; }
 
 }  // namespace sublet::client
