@@ -23,6 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
 UNIT = os.path.join(os.path.dirname(BIN), "unit")  # the tests' own programs
 # Sanitizers make everything slower; deadlines are for hangs, not for speed.
+SANITIZED = "/asan/" in BIN or "/tsan/" in BIN
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "300"))
 
 # A shell without job control starts background commands with SIGINT ignored, and `nohup`
@@ -159,8 +160,7 @@ class Pace:
     machine and are extended by what another process measures at the same time: how late it
     wakes from short sleeps, and how long it takes for its CPU time."""
 
-    # Factor for sanitized programs.
-    SANITIZED = 4 if "/asan/" in BIN else 1
+    FACTOR = 4 if SANITIZED else 1
 
     def __enter__(self):
         self.watcher = subprocess.Popen([sys.executable, "-I", "-c", PACE], text=True,
@@ -174,7 +174,7 @@ class Pace:
 
     def limit(self, seconds):
         """Converts seconds on a quiet machine to seconds here and now."""
-        return seconds * self.SANITIZED * max(1, self.slowness) + 20 * self.worst
+        return seconds * self.FACTOR * max(1, self.slowness) + 20 * self.worst
 
     def check(self, test, seconds, what):
         """Fails `test` if the block took longer than `seconds` would be on a quiet machine."""

@@ -17,11 +17,10 @@ from files import FLOAT64, INT32, STREAM, UINT64, checkpoint
 SUBLET = os.path.join(harness.BIN, "sublet")
 # Of memory that the command may allocate. A sanitizer reserves far more than that.
 LARGEST = 1 << 30
-SANITIZED = "asan" in harness.BIN or "tsan" in harness.BIN
 
 
 def little_memory():
-    if not SANITIZED:
+    if not harness.SANITIZED:
         resource.setrlimit(resource.RLIMIT_DATA, (LARGEST, LARGEST))
 
 
