@@ -152,4 +152,8 @@ int64_t Bounds::most_processes() const {
   return peak > 0 ? peak : cgroup_number(processes_, "pids.current", "");
 }
 
+bool Bounds::had_one_process() const {
+  return processes_peak_ >= 0 && cgroup_number(processes_peak_, "") == 1;
+}
+
 }  // namespace sublet::shepherd

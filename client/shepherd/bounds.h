@@ -60,6 +60,8 @@ class Bounds {
   int64_t memory_used() const;
   // The most processes and threads at once until now. 0: not known.
   int64_t most_processes() const;
+  // Never more than one process or thread, as the kernel counts them. False if that is not known.
+  bool had_one_process() const;
 
  private:
   void limit_copies(int64_t memory);

@@ -1,8 +1,9 @@
-// The report of a child that cannot become the job.
+// The report of a child that cannot become the job; and how names are counted.
 #include "client/shepherd/launch.h"
 
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -12,6 +13,7 @@
 
 #include "base/testing/temporary_folder.h"
 #include "base/unique_fd.h"
+#include "client/shepherd/walls/places.h"
 
 using namespace sublet;
 using namespace sublet::shepherd;
@@ -63,5 +65,49 @@ class LaunchTest : public CppUnit::TestFixture {
 };
 
 CPPUNIT_TEST_SUITE_REGISTRATION(LaunchTest);
+
+class NamesTest : public CppUnit::TestFixture {
+  CPPUNIT_TEST_SUITE(NamesTest);
+  CPPUNIT_TEST(are_counted_each_time_from_the_beginning);
+  CPPUNIT_TEST(a_folder_that_takes_long_to_read_is_not_read);
+  CPPUNIT_TEST_SUITE_END();
+
+  TemporaryFolder folder_;
+  UniqueFd opened_{open(folder_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  std::string file(int number) const {
+    return folder_ / (std::string(200, 'x') + std::to_string(number));
+  }
+  void make(int number) const {
+    CPPUNIT_ASSERT(UniqueFd(open(file(number).c_str(), O_CREAT | O_WRONLY, 0600)).valid());
+  }
+
+  void are_counted_each_time_from_the_beginning() {
+    for (int i = 0; i < 20; ++i) {
+      CPPUNIT_ASSERT(has_names(opened_.get(), i));
+      make(i);
+      CPPUNIT_ASSERT(!has_names(opened_.get(), i));
+    }
+    for (int i = 20; i > 0; --i) {
+      CPPUNIT_ASSERT(has_names(opened_.get(), i));
+      CPPUNIT_ASSERT_EQUAL(0, unlink(file(i - 1).c_str()));
+    }
+    CPPUNIT_ASSERT(has_names(opened_.get(), 0));
+    make(0);
+    CPPUNIT_ASSERT_EQUAL(1, count_names(AT_FDCWD, folder_.path().c_str()));
+  }
+
+  // Though it is empty again.
+  void a_folder_that_takes_long_to_read_is_not_read() {
+    constexpr int kMany = 1000;
+    for (int i = 0; i < kMany; ++i) make(i);
+    CPPUNIT_ASSERT(!has_names(opened_.get(), 0));
+    for (int i = 0; i < kMany; ++i) CPPUNIT_ASSERT_EQUAL(0, unlink(file(i).c_str()));
+    struct stat about;
+    CPPUNIT_ASSERT(fstat(opened_.get(), &about) == 0);
+    CPPUNIT_ASSERT_EQUAL(about.st_size <= 64 << 10, has_names(opened_.get(), 0));
+  }
+};
+
+CPPUNIT_TEST_SUITE_REGISTRATION(NamesTest);
 
 }  // namespace

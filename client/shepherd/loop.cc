@@ -331,7 +331,7 @@ void Shepherd::reap() {
 
 // Of a room. Most programs never have another process: the first one need not be asked then.
 bool Shepherd::has_left_nothing() {
-  return launch_.is_in_room() && bounds_.most_processes() == 1 && processes_.gone() &&
+  return launch_.is_in_room() && bounds_.had_one_process() && processes_.gone() &&
          slot_.room().is_left_clean();
 }
 

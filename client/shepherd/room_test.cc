@@ -130,19 +130,22 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     }
   }
 
-  // It could not answer.
+  // It could not answer. Also where the attempts' folders are hidden, as those of a client are.
   void is_kept_without_asking_after_a_single_process() {
     if (skip_without_rooms("namespaces that are kept")) return;
-    Rig rig;
-    SlotShepherd slot = rig.start_slot();
-    where(rig, slot);
-    const pid_t init = first_of(slot);
-    CPPUNIT_ASSERT_EQUAL(0, kill(init, SIGSTOP));
-    for (int i = 0; i < 3; ++i)
-      CPPUNIT_ASSERT_EQUAL(std::string("alone\n"), tell(rig, slot, "echo alone"));
-    CPPUNIT_ASSERT_EQUAL(init, first_of(slot));
-    tell(rig, slot, "true & wait");  // another process
-    CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
+    for (const bool hidden : {false, true}) {
+      Rig rig;
+      if (hidden) rig.set_places({{rig.base()}, {}});
+      SlotShepherd slot = rig.start_slot();
+      where(rig, slot);
+      const pid_t init = first_of(slot);
+      CPPUNIT_ASSERT_EQUAL(0, kill(init, SIGSTOP));
+      for (int i = 0; i < 3; ++i)
+        CPPUNIT_ASSERT_EQUAL(std::string("alone\n"), tell(rig, slot, "echo alone"));
+      CPPUNIT_ASSERT_EQUAL(init, first_of(slot));
+      tell(rig, slot, "true & wait");  // another process
+      CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
+    }
   }
 
   void is_kept_if_all_has_been_removed() {

@@ -374,26 +374,40 @@ bool Walls::settle(FreshPlaces* fresh, bool* covers) {
   return true;
 }
 
-int count_names(int at, const char* path) {
-  const int folder = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return -1;
-  const int names = count_names(folder);
-  close(folder);
-  return names;
-}
+namespace {
 
-int count_names(int folder) {
+// From where it is read next; ends when there are more than `most`. -1 with errno.
+int count_names(int folder, int most) {
   alignas(dirent64) char entries[512];
   int names = 0;
-  if (lseek(folder, 0, SEEK_SET) != 0) return -1;
   ssize_t count;
-  while ((count = getdents64(folder, entries, sizeof entries)) > 0)
+  while (names <= most && (count = getdents64(folder, entries, sizeof entries)) != 0) {
+    if (count < 0) return -1;
     for (ssize_t i = 0; i < count;) {
       const auto* entry = reinterpret_cast<const dirent64*>(entries + i);
       if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) ++names;
       i += entry->d_reclen;
     }
-  return count == 0 ? names : -1;
+  }
+  return names;
+}
+
+}  // namespace
+
+int count_names(int at, const char* path) {
+  const int folder = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return -1;
+  const int names = count_names(folder, INT_MAX);
+  close(folder);
+  return names;
+}
+
+bool has_names(int folder, int names) {
+  // One that many files were in stays large, and takes long to read, on some file systems.
+  constexpr off_t kLargest = 64 << 10;
+  struct stat about;
+  return fstat(folder, &about) == 0 && about.st_size <= kLargest &&
+         lseek(folder, 0, SEEK_SET) == 0 && count_names(folder, names) == names;
 }
 
 // All of it but the end is usually there, and is then looked up at once.

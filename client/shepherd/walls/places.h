@@ -102,8 +102,9 @@ class Walls {
 
 // The number of names in a folder, relative to `at`. -1 with errno.
 int count_names(int at, const char* path);
-// In an open folder, from the beginning again.
-int count_names(int folder);
+// Whether there are just so many in this open folder. Bounded: false of one that takes long to
+// read.
+bool has_names(int folder, int names);
 // Opens a folder of that path; what is missing of it is created. -1 with errno.
 int make_mount_point(const char* path);
 // In the job's cgroup namespace: hides control groups, but its own if it `shows` them. False with

@@ -75,8 +75,7 @@ bool Room::reserve() const {
   for (int i = 0; i < kDescriptors; ++i)
     if (!shepherd::reserve(first_ + i)) return false;
   return place(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC), first_ + kOwnProcesses) &&
-         place(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), first_ + kOwnMounts) &&
-         place(open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC), first_ + kOwnMessages);
+         place(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC), first_ + kOwnMounts);
 }
 
 void Room::look() {
@@ -188,7 +187,9 @@ bool Room::open_namespaces() const {
 
 // Those that begin empty, so that this process can look into them.
 bool Room::open_places() {
-  if (setns(first_ + kMessages, CLONE_NEWIPC) != 0) return false;
+  const bool can_return =
+      place(open("/proc/self/ns/ipc", O_RDONLY | O_CLOEXEC), first_ + kOwnMessages);
+  if (!can_return || setns(first_ + kMessages, CLONE_NEWIPC) != 0) return false;
   const int queues = open_queues();
   if (setns(first_ + kOwnMessages, CLONE_NEWIPC) != 0) _exit(1);
   has_queues_ = queues != kNone;
@@ -221,6 +222,10 @@ bool Room::can_be_entered() {
 // In its mounts. False with errno.
 bool Room::mount_folder(int tree) {
   constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  if (!take_down()) return false;
+  // The mount point of the attempt before costs a tenth of a new one.
+  if (*notes_.point && rename(notes_.point, notes_.folder) != 0 && errno != ENOENT) return false;
+  strcpy(notes_.point, notes_.folder);
   notes_.shown = true;
   const mode_t mask = umask(0);
   const int point = make_mount_point(notes_.folder);
@@ -336,13 +341,15 @@ const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) {
   return nullptr;
 }
 
-// In the first process: removes what was mounted for the attempt. False: something of it is left.
-bool Room::tidy() {
-  const bool removed =
-      !notes_.shown || (umount2(notes_.folder, MNT_DETACH) == 0 && rmdir(notes_.folder) == 0);
+// In its mounts.
+bool Room::take_down() {
+  const bool is_down = !notes_.shown || umount2(notes_.point, MNT_DETACH) == 0;
   notes_.shown = false;
-  return removed && notes_.cover != Cover::kHalf;
+  return is_down;
 }
+
+// In the first process: removes what was mounted for the attempt. False: something of it is left.
+bool Room::tidy() { return take_down() && notes_.cover != Cover::kHalf; }
 
 bool Room::is_clean(int queues) const {
   const FreshPlaces& fresh = notes_.fresh;
@@ -359,15 +366,14 @@ bool Room::has_messages() const {
   return has;
 }
 
-// What was mounted for the attempt, only the first process removes.
+// Its folder stays mounted until the next one's is.
 bool Room::is_left_clean() {
-  if (!can_look_ || init_ <= 0 || question_ != Question::kNone || notes_.shown ||
-      notes_.cover == Cover::kHalf)
+  if (!can_look_ || init_ <= 0 || question_ != Question::kNone || notes_.cover == Cover::kHalf)
     return false;
   const FreshPlaces& fresh = notes_.fresh;
   for (int i = 0; i < fresh.count; ++i)
-    if (count_names(first_ + kFresh + i) != fresh.names[i]) return false;
-  if ((has_queues_ && count_names(first_ + kQueues) != 0) || has_messages()) return false;
+    if (!has_names(first_ + kFresh + i, fresh.names[i])) return false;
+  if ((has_queues_ && !has_names(first_ + kQueues, 0)) || has_messages()) return false;
   question_ = Question::kAnswered;
   clean_ = true;
   return true;

@@ -91,8 +91,10 @@ class Room {
     bool covers_own;      // folders of attempts have to be shown
     bool covers_cgroups;  // they have to be hidden
     Cover cover;
-    // Of the present attempt: its folder, and whether that is shown.
-    char folder[PATH_MAX];
+    char folder[PATH_MAX];  // of the present attempt
+    // Where a folder can be shown, or is: that of the present attempt or, until the next one's is,
+    // of the one before. "": nowhere.
+    char point[PATH_MAX];
     bool shown;
   };
   enum class Question { kNone, kAsked, kAnswered };
@@ -127,6 +129,7 @@ class Room {
   pid_t start(const sublet_order& order, int ours, int report);
   [[noreturn]] void be_starter(const sublet_order& order, int report, int told);
   [[noreturn]] void be_first(int report, Walls& walls);
+  bool take_down();
   bool tidy();
   bool is_clean(int queues) const;
   bool has_messages() const;
