@@ -286,10 +286,11 @@ const char* Cgroups::join() const {
 }
 
 // Who has ended may not have left its core yet, and would wait there behind the owner's programs.
-void Cgroups::leave(bool kept) {
+bool Cgroups::leave(bool kept) {
   if (held_[kIdle] >= 0 && pwrite(held_[kIdle], "0", 1, 0) < 0) errno = 0;
   kept_ = kept && has_texts_ && are_untouched();
   if (!kept_) remove();
+  return kept_;
 }
 
 void Cgroups::remove() {

@@ -69,8 +69,8 @@ class Cgroups {
   const char* join() const;
 
   // The attempt is over. `kept`: until the next one, if nothing in them counts for that; whether
-  // all processes have left is looked at when it comes.
-  void leave(bool kept);
+  // all processes have left is looked at when it comes. False: they have been removed.
+  bool leave(bool kept);
   void remove();
 
  private:

@@ -153,9 +153,10 @@ int Shepherd::conclude(const sublet_exit& end) {
   if (written) {
     const sublet_frame ended = new_frame(SUBLET_FRAME_ENDED);
     control_.send_all(ended);
-    told = slot_.tell_end(ended);
+    told = slot_.tell_end(ended, by_itself);
   }
-  slot_.cgroups().leave(told && by_itself);
+  // Removing them may take longer than the monitor waits for an answer.
+  if (!slot_.cgroups().leave(told && by_itself)) slot_.say_owed_end();
   return written ? kDone : kNoRecord;
 }
 

@@ -119,19 +119,30 @@ bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
     Received received;
     do received = receive_frame(kMonitor, &old);
     while (received == Received::frame);
-    if (received == Received::nothing && send_frame(kMonitor, hello)) return has_greeted_ = true;
+    const bool is_there = received == Received::nothing;
+    if (is_there && send_frame(kMonitor, hello)) {
+      owed_ = false;
+      return true;
+    }
     lose_monitor();  // it was restarted
+    // Else it may hold the attempt before, whose cgroups this one has, for one without a shepherd.
+    if (is_there && owed_) return false;
   }
   if (!place(connect_monitor(path), kMonitor)) return false;
   connected_ = true;
   return send_frame(kMonitor, hello);
 }
 
-bool Slot::tell_end(const sublet_frame& ended) {
+bool Slot::tell_end(const sublet_frame& ended, bool may_wait) {
   pollfd next = {kLink, POLLIN, 0};
   end_ = ended;
-  owes_end_ = connected_ && !stopped_ && poll(&next, 1, 0) == 1 && next.revents == POLLIN;
+  owes_end_ =
+      may_wait && connected_ && !stopped_ && poll(&next, 1, 0) == 1 && next.revents == POLLIN;
   return owes_end_ || say_end(ended);
+}
+
+void Slot::say_owed_end() {
+  if (std::exchange(owes_end_, false)) say_end(end_);
 }
 
 bool Slot::say_end(const sublet_frame& ended) {
@@ -157,9 +168,8 @@ int Slot::run_next() {
   int connection = -1;
   const Received received = receive_order(kLink, &order, &connection);
   if (received == Received::lost) stop();
-  const bool owes_end = std::exchange(owes_end_, false);
+  owed_ = std::exchange(owes_end_, false);
   const sublet_frame before = end_;
-  has_greeted_ = false;
   int status = Shepherd::kDone;
   if (received == Received::frame) {
     char folder[SUBLET_PATH_MAX_BYTES + 1];
@@ -174,7 +184,7 @@ int Slot::run_next() {
       status = run_attempt(folder, order, connection);
     }
   }
-  if (owes_end && !has_greeted_) say_end(before);  // this one was passed over
+  if (owed_) say_end(before);  // this one was passed over
   if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();
   return status;
@@ -199,6 +209,7 @@ int Slot::run(const char* state_folder) {
   }
   int status = Shepherd::kDone;
   for (wait(); !stopped_; wait()) status = run_next();
+  say_owed_end();
   room_.remove(kept_);
   cgroups_.remove();
   if (listens_) unlink(kept_control_);

@@ -33,9 +33,11 @@ class Slot {
   // with errno.
   bool meet_monitor(const char* path, const sublet_frame& hello);
   void lose_monitor();
-  // The same of an attempt that has ended. If the next one waits, what that says is enough. False:
-  // there is no connection.
-  bool tell_end(const sublet_frame& ended);
+  // The same of an attempt that has ended. If it may, and the next one waits, what that says is
+  // enough. False: there is no connection.
+  bool tell_end(const sublet_frame& ended, bool may_wait);
+  // Now, if it has not been said yet.
+  void say_owed_end();
   // /proc; -1 with errno.
   int proc();
   Room& room() { return room_; }
@@ -89,7 +91,7 @@ class Slot {
   bool connected_ = false;
   bool owes_end_ = false;  // the monitor has not heard yet of this one
   sublet_frame end_ = {};
-  bool has_greeted_ = false;  // the present attempt
+  bool owed_ = false;  // the same of the attempt before the present one
   bool has_proc_ = false;
   int64_t start_time_ = -1;
   // The socket of `control` is kept, and its name goes from folder to folder.

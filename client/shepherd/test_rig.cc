@@ -105,7 +105,8 @@ void FakeMonitor::send_to(int fd) {
 void FakeMonitor::say(sublet_presence state) {
   std::lock_guard lock(mutex_);
   state_ = state;
-  for (UniqueFd& fd : connections_) send_to(fd.get());
+  for (UniqueFd& fd : connections_)
+    if (fd.valid()) send_to(fd.get());
 }
 
 void FakeMonitor::run() {
@@ -124,14 +125,19 @@ void FakeMonitor::run() {
     bool beat = boot_now_ns() >= next_beat;
     if (beat) next_beat = boot_now_ns() + SUBLET_MONITOR_BEAT_NS;
     for (UniqueFd& fd : connections_) {
+      if (!fd.valid()) continue;
       if (beat) send_to(fd.get());
       sublet_frame frame;
-      while (recv(fd.get(), &frame, sizeof frame, MSG_DONTWAIT) > 0) {
+      ssize_t count;
+      while ((count = recv(fd.get(), &frame, sizeof frame, MSG_DONTWAIT)) > 0) {
         if (frame.kind == SUBLET_FRAME_ACK) ++acknowledged_;
         if (frame.kind == SUBLET_FRAME_HELLO) send_to(fd.get());
         if (frame.kind == SUBLET_FRAME_HELLO) ++greeted_;
         if (frame.kind == SUBLET_FRAME_ENDED) ++done_;
       }
+      if (count != 0) continue;
+      fd.reset();
+      ++lost_;
     }
   }
 }

@@ -46,6 +46,8 @@ class FakeMonitor {
   int connected() const { return connected_; }
   int greeted() const { return greeted_; }
   int done() const { return done_; }
+  // Connections that were closed, of which all that they said is counted.
+  int lost() const { return lost_; }
 
  private:
   void run();
@@ -56,7 +58,7 @@ class FakeMonitor {
   std::vector<UniqueFd> connections_;
   std::atomic<int> state_{SUBLET_PRESENCE_AWAY};
   std::atomic<bool> silent_{false}, over_{false};
-  std::atomic<int> acknowledged_{0}, connected_{0}, greeted_{0}, done_{0};
+  std::atomic<int> acknowledged_{0}, connected_{0}, greeted_{0}, done_{0}, lost_{0};
   std::thread thread_;
 };
 
