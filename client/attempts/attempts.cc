@@ -213,7 +213,7 @@ void Attempts::evict(sublet_leave_reason reason, const OwnersPresence& presence,
     if (entry->machine.state() == AttemptState::kSuspended && !presence.is_strict()) continue;
     if (entry->tenancy && !entry->tenancy->tenant) entry->tenant_due_ns = now;
     uint32_t actions = entry->machine.leave(reason);
-    if (actions != 0) entry->work->leave_reason = entry->machine.leave_reason();
+    entry->work->leave_reason = entry->machine.leave_reason();  // also if it is just being started
     apply(*entry, actions & ~uint32_t{kSendVacate}, leave_sentence(reason));
   }
 }

@@ -376,13 +376,25 @@ void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
       note_eviction(work);
       do_hand_in(work);
     });
-  // Most folders have a few files only. Not here if it takes longer to look through it: slots wait.
-  constexpr size_t kFewEntries = 50;
   const auto report_it = [this, work] { do_hand_in(work); };
-  const DiskUse use = disk_use(work->folder, kFewEntries);
-  if (!use.is_all) return post(threads_.workers, work, report_it);
-  work->disk_use = use.bytes;
+  if (!is_soon_reported(*work)) return post(threads_.workers, work, report_it);
   guarded(threads_.workers, work, report_it)();
+}
+
+// Of a short job that left a few small files, and nothing to send: slots may wait for that.
+bool AttemptTasks::is_soon_reported(AttemptWork& work) const {
+  constexpr size_t kFewEntries = 50;
+  constexpr int64_t kShortUs = 1'000'000;
+  if (work.exit->facts.wall_us > kShortUs || work.short_of != Shortage::Of::kNothing) return false;
+  // A job with this client's account may have written them itself.
+  for (const char* name : {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE})
+    if (files_.exists(work.folder + "/" + name)) return false;
+  if (!work.disk_use) {
+    const DiskUse use = disk_use(work.folder, kFewEntries);
+    if (!use.is_all) return false;
+    work.disk_use = use.bytes;
+  }
+  return *work.disk_use <= kRemovedHereBytes;
 }
 
 void AttemptTasks::note_eviction(const WorkPtr& work) {
@@ -400,6 +412,7 @@ void AttemptTasks::do_hand_in(const WorkPtr& work) {
   std::string why;
   Mover mover(*work, server_, threads_.pace, mover_settings_);
   TaskResult result = hand_in(*work, server_, mover, files_, settings_, threads_.pace, &why);
+  note_eviction(work);
   if (result == TaskResult::kDone) note_disk_use(*work);
   make_room(work);
   if (result == TaskResult::kAgain) {
@@ -434,8 +447,9 @@ void AttemptTasks::make_room(const WorkPtr& work) {
 void AttemptTasks::note_disk_use(AttemptWork& work) const {
   constexpr size_t kMostEntries = 10'000;
   const Shortage shortage = work.shortage();
-  if (!work.disk_use) work.disk_use = disk_usage(work.folder, kMostEntries);
-  work.end.disk_peak = shortage.of == Shortage::Of::kDisk ? shortage.used : *work.disk_use;
+  const bool is_known = shortage.of == Shortage::Of::kDisk;
+  if (!is_known && !work.disk_use) work.disk_use = disk_usage(work.folder, kMostEntries);
+  work.end.disk_peak = is_known ? shortage.used : *work.disk_use;
 }
 
 void AttemptTasks::remove_discarded(const std::string& folder, uint64_t bytes) {

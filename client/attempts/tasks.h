@@ -30,9 +30,10 @@ using WorkPtr = std::shared_ptr<AttemptWork>;
 
 // Called on the workers' threads.
 struct TaskEvents {
-  // By start_at_once() and begin(), before shepherd_started or shepherd_failed.
+  // By start_at_once(), and by begin() if the shepherd has ended, before shepherd_started or
+  // shepherd_failed.
   std::function<void(const WorkPtr&)> starting;
-  // By begin(), instead of starting and shepherd_started: each would wake the reactor.
+  // Else by begin(): both of them at once, because each would wake the reactor.
   std::function<void(const WorkPtr&, const GivenAttempt&)> next_began;
   std::function<void(const WorkPtr&)> staged;
   std::function<void(const WorkPtr&, protocol::EndCode, const std::string&)> staging_failed;
@@ -55,7 +56,8 @@ struct TaskThreads {
   // Work for jobs that run or are about to.
   Workers& workers;
   // Starts shepherds, which inherit the normal priority of this thread, and frees the slots of
-  // attempts that have ended. It does not queue behind the staging of others.
+  // attempts that have ended; of those that left nothing to send it also prepares the report. It
+  // does not queue behind the staging of others, and never waits for the server.
   Workers& starts;
   // Uploads, which continue while the owner is present: at low priority and `pace`.
   Workers& uploads;
@@ -144,6 +146,7 @@ class AttemptTasks : public NextAttempts {
   void note_health(const WorkPtr& work);
   // How much is in its folder now.
   void note_disk_use(AttemptWork& work) const;
+  bool is_soon_reported(AttemptWork& work) const;
   // Here if it is little, else demoted like a job.
   void remove_discarded(const std::string& folder, uint64_t bytes);
   // Closes the folder to the job's account, then releases the slot. True: orders wait for one, and

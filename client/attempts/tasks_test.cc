@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/testing/temporary_folder.h"
+#include "client/machine/disk_usage.h"
 #include "client/testing/memory_server.h"
 
 namespace sublet::client {
@@ -59,6 +60,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(an_end_that_waits_is_synced);
   CPPUNIT_TEST(an_end_that_is_known_is_not);
   CPPUNIT_TEST(who_left_nothing_waits_for_no_upload);
+  CPPUNIT_TEST(who_left_little_waits_for_nobody);
   CPPUNIT_TEST_SUITE_END();
 
   TemporaryFolder state_;
@@ -70,7 +72,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
   std::string happened_;
   protocol::EndCode end_ = protocol::kEndNone;
   std::function<void(const WorkPtr&)> starting_;
-  std::unique_ptr<Workers> workers_, uploads_, local_;
+  std::unique_ptr<Workers> workers_, starts_, uploads_, local_;
   Pace pace_{1, presence_.away};
   std::unique_ptr<OrderDesk> desk_;
   std::unique_ptr<Reporter> reporter_;
@@ -87,6 +89,7 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     desk_ = std::make_unique<OrderDesk>(
         desk, files_, presence_, [](auto, bool) {}, [](auto) {});
     workers_ = std::make_unique<Workers>(1);
+    starts_ = std::make_unique<Workers>(1);
     uploads_ = std::make_unique<Workers>(1, 19);
     local_ = std::make_unique<Workers>(1);
     reporter_ = std::make_unique<Reporter>(
@@ -113,12 +116,13 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     };
     cache_ = std::make_unique<InputCache>(files_, CacheSettings{state_ / "cache", 8 << 20, 0});
     tasks_ = std::make_unique<AttemptTasks>(
-        TaskThreads{*local_, *workers_, *workers_, *uploads_, *workers_, pace_}, files_, server_,
+        TaskThreads{*local_, *workers_, *starts_, *uploads_, *workers_, pace_}, files_, server_,
         *desk_, *reporter_, *cache_, JobSettings(), state_ / "no-such-shepherd",
         std::vector<std::string>(), events);
   }
   void tearDown() override {
     workers_->stop();
+    starts_->stop();
     uploads_->stop();
     local_->stop();
     reporter_->stop();
@@ -395,11 +399,34 @@ class AttemptTasksTest : public CppUnit::TestFixture {
     happened_.clear();
     tasks_->perform(ended(1), protocol::kHandIn, protocol::kEndNone, "");
     auto other = std::make_shared<std::promise<void>>();
-    workers_->post([other] { other->set_value(); });
+    starts_->post([other] { other->set_value(); });
     other->get_future().wait();
     CPPUNIT_ASSERT_EQUAL(std::string(), happened_);
     server_answers.set_value();
     CPPUNIT_ASSERT(comes("handed in;"));
+  }
+
+  // By the thread that frees its slot; unless it takes longer to look through its folder.
+  void who_left_little_waits_for_nobody() {
+    std::promise<void> go_on;
+    workers_->post([&] { go_on.get_future().wait(); });
+    auto w = ended(0);
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    CPPUNIT_ASSERT(comes("handed in;"));
+    CPPUNIT_ASSERT_EQUAL(disk_usage(w->folder), w->end.disk_peak);
+    happened_.clear();
+    w = ended(0);
+    for (int i = 0; i < 50; ++i)
+      files_.write_atomic(w->folder + "/work/" + std::to_string(i), "x", 0600,
+                          Files::Outlives::kProcess);
+    tasks_->perform(w, protocol::kHandIn, protocol::kEndNone, "");
+    std::promise<void> later;
+    starts_->post([&] { later.set_value(); });
+    later.get_future().wait();
+    CPPUNIT_ASSERT_EQUAL(std::string(), happened_);
+    go_on.set_value();
+    CPPUNIT_ASSERT(comes("handed in;"));
+    CPPUNIT_ASSERT_EQUAL(disk_usage(w->folder), w->end.disk_peak);
   }
 
   // Even before its end is reported.
