@@ -54,7 +54,9 @@ def submit(pool, kind, jobs):
 def through(report, name, depth, fill, limit):
     with harness.Pool() as pool:
         pool.start_server()
-        client = pool.client("curly", slots=SLOTS)
+        # The client's state is hidden from its jobs, as it is wherever nobody has granted it.
+        programs = os.path.dirname(pool.public(measure.program("keep")))
+        client = pool.client("curly", slots=SLOTS, grants=[os.path.realpath(programs)])
         client.owner("active")
         client.start()
         pool.wait_machines(1, "busy")
