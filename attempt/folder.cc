@@ -257,7 +257,8 @@ std::vector<AttemptName> list_attempts(const Files& files, const std::string& st
 }
 
 void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid) {
-  files.make_folders(folder, 0711, Files::Outlives::kProcess);
+  files.make_folders(folder_of(folder), 0711, Files::Outlives::kProcess);
+  files.make_folders(folder, 0700, Files::Outlives::kProcess);
   make_slot_folder(files, folder + "/" SUBLET_WORK_FOLDER, uid, gid);
   make_slot_folder(files, folder + "/" SUBLET_CHECKPOINT_FOLDER, uid, gid);
 }

@@ -122,8 +122,9 @@ std::string attempt_folder(const std::string& state_folder, const AttemptName& n
 std::vector<AttemptName> list_attempts(const Files& files, const std::string& state_folder,
                                        std::vector<std::string>* strange = nullptr);
 
-// Creates the folder (0711) with work/ and checkpoint/ (0700, owned by uid and gid
-// unless these are -1). Throws FileError. It may already exist.
+// Creates the folder (0700: the shepherd opens it when it begins; those above 0711) with work/ and
+// checkpoint/ (0700, owned by uid and gid unless these are -1). Throws FileError. It may already
+// exist.
 void make_attempt_folder(Files& files, const std::string& folder, int64_t uid, int64_t gid);
 // Survives this process, but not a power failure. Throws FileError; with EFBIG if the
 // order is longer than SUBLET_ORDER_MAX_BYTES, EINVAL if the shepherd would refuse it.

@@ -212,8 +212,8 @@ Daemon::Daemon(const ClientSettings& settings)
   check_walls(settings, walls_);
   check_traffic(settings, cgroups_);
   attempts_.connect(tasks_.get(), reporter_.get());
-  // With an account of its own, but without walls, the one that runs could reach the next one's
-  // folder.
+  // With accounts of their own, but without walls, only the mode of its folder would keep the next
+  // one from the one that runs.
   if (walls_.possible() || geteuid() != 0) desk_.on_next(*tasks_);
   if (settings.pool_logins) logins_ = std::make_unique<PoolLogins>(state_);
 }

@@ -368,7 +368,7 @@ const char* Launch::fork(const sublet_order& order, Cgroups& cgroups, const Weig
   }
   init_ = room->init();
   attempt_ = {&order, &cgroups, &weight, output, errors, ends[1]};
-  const char* failed = room->show();
+  const char* failed = room->note_folder() ? nullptr : "walls";
   if (!failed) {
     pid_ = room->fork(order, cgroups, {prepare_for_all, be_in_room, this});
     failed = pid_ > 0 ? nullptr : "fork";

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "client/shepherd/test_rig.h"
 
@@ -22,6 +23,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(is_kept_if_all_has_been_removed);
   CPPUNIT_TEST(has_no_process_of_the_attempt_before);
   CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
+  CPPUNIT_TEST(opens_neither_the_next_folder_nor_that_of_another_slot);
   CPPUNIT_TEST(has_its_own_view_of_control_groups);
   CPPUNIT_TEST(may_lose_its_first_process);
   CPPUNIT_TEST(holds_no_memory_when_it_has_gone);
@@ -196,6 +198,35 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("1\n"), tell(rig, slot,
                                                   "cut -d' ' -f5 /proc/self/mountinfo | grep -c " +
                                                       rig.base() + "/attempts"));
+  }
+
+  // Whose names a job may guess. The next one has the same account.
+  void opens_neither_the_next_folder_nor_that_of_another_slot() {
+    if (skip_without_rooms("namespaces that are kept")) return;
+    Rig rig;
+    rig.set_places({{rig.base()}, {}});
+    SlotShepherd slot = rig.start_slot(), other = rig.start_slot();
+    AttemptOrder elsewhere = rig.script("read word <go");
+    elsewhere.uid = elsewhere.gid = elsewhere.uid + 1;
+    const std::string theirs = rig.prepare(elsewhere);
+    CPPUNIT_ASSERT_EQUAL(0, mkfifo((theirs + "/work/go").c_str(), 0600));
+    CPPUNIT_ASSERT_EQUAL(0, chmod((theirs + "/work/go").c_str(), 0644));
+    const auto given = other.run({static_cast<uint64_t>(elsewhere.job), 1});
+    CPPUNIT_ASSERT(wait_until([&] { return access((theirs + "/record").c_str(), F_OK) == 0; }));
+    const AttemptOrder next = rig.script("echo next");
+    const std::string waiting = rig.prepare(next);
+    std::string look;
+    for (const std::string& folder : {theirs, waiting})
+      look += "for n in . work checkpoint status order; do true <" + folder +
+              "/$n && echo opened $n; done 2>&-; echo >" + folder +
+              "/work/planted && echo planted; cd " + folder + " && echo entered; ";
+    look += "echo done";
+    for (int i = 0; i < 2; ++i)  // also by the fork server
+      CPPUNIT_ASSERT_EQUAL(std::string("done\n"), tell(rig, slot, "{ " + look + "; } 2>&-"));
+    std::ofstream(theirs + "/work/go") << "on\n";
+    CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
+    // Its own it may.
+    CPPUNIT_ASSERT_EQUAL(std::string("next\n"), rig.tell(slot, next));
   }
 
   void has_its_own_view_of_control_groups() {

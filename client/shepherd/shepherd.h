@@ -43,6 +43,7 @@ class Shepherd {
   // Start. Each returns null, or the step that failed, with errno.
   const char* load_order(const sublet_frame& asked);
   const char* prepare();
+  bool open_folder();
   const char* make_status_page();
   bool clear_status_page(int64_t size);
   bool watch_traffic();

@@ -111,6 +111,17 @@ bool Shepherd::watch_traffic() {
   return cgroups.watch_traffic(order_) || (order_.bandwidth == 0 && !order_.only_server);
 }
 
+// To the job's account alone. Until now the job before, which may have the same, could not enter
+// it; nor can the jobs of other slots.
+bool Shepherd::open_folder() {
+  struct stat about;
+  if (fstat(folder_, &about) != 0) return false;
+  if (order_.uid < 0) return true;  // the same account
+  const gid_t gid = order_.gid < 0 ? getegid() : static_cast<gid_t>(order_.gid);
+  return (about.st_gid == gid || fchown(folder_, static_cast<uid_t>(-1), gid) == 0) &&
+         fchmod(folder_, 0710) == 0;
+}
+
 const char* Shepherd::prepare() {
   if (strcmp(order_.boot_id, slot_.boot_id().text) != 0) {
     errno = ESTALE;  // its lease is a time of another boot
@@ -119,6 +130,7 @@ const char* Shepherd::prepare() {
   // An eviction must not wait for the owner's busy programs. The attempt before may have lost it.
   constexpr int kRealTime = SCHED_RR | SCHED_RESET_ON_FORK;
   if (sched_getscheduler(0) != kRealTime) become_real_time(0);
+  if (!open_folder()) return "account";
   if (!add_environment()) return "environment";
   if (!slot_.listen()) return "control";
   if (const char* failed = make_status_page()) return failed;

@@ -133,7 +133,6 @@ void SpareFolders::make(const std::string& folder, int64_t uid, const std::strin
     if (rename(spare->folder.c_str(), folder.c_str()) == 0) {
       // outlive_power() may have come too late for the attempt before.
       files_.remove_file(folder + "/" + kSyncedFile);
-      if (chmod(folder.c_str(), 0711) != 0) throw FileError(errno, "open", folder);
       return;
     }
   make_attempt_folder(files_, folder, uid, uid);

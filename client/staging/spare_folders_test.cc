@@ -74,7 +74,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_MESSAGE(name, !fs::exists(attempt(2) + "/" + name));
     struct stat about;
     CPPUNIT_ASSERT(stat(attempt(2).c_str(), &about) == 0);
-    CPPUNIT_ASSERT_EQUAL(mode_t{S_IFDIR | 0711}, about.st_mode);
+    CPPUNIT_ASSERT_EQUAL(mode_t{S_IFDIR | 0700}, about.st_mode);
     CPPUNIT_ASSERT(stat((attempt(2) + "/work").c_str(), &about) == 0);
     CPPUNIT_ASSERT_EQUAL(uid_t{kUid}, about.st_uid);
     // Shorter than what was there.

@@ -96,13 +96,18 @@ struct NameOf {
   char text[32];
 };
 
-bool make_parent(const char* path) {
-  char parent[PATH_MAX];
-  strcpy(parent, path);
-  if (char* slash = strrchr(parent, '/')) *slash = 0;
-  const int folder = walk(parent, true, false);
-  if (folder >= 0) close(folder);
-  return folder >= 0;
+// Shows the folder above this process's, which is that of this path, where it is covered.
+bool show_above(const char* path) {
+  char above[PATH_MAX];
+  strcpy(above, path);
+  if (char* slash = strrchr(above, '/')) *slash = 0;
+  constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+  const int tree = open_tree(AT_FDCWD, "..", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  const int point = walk(above, true, false);
+  const bool shown = tree >= 0 && point >= 0 && move_mount(tree, "", point, "", kBoth) == 0;
+  for (const int opened : {tree, point})
+    if (opened >= 0) close(opened);
+  return shown;
 }
 
 bool note_fresh(const char* path, FreshPlaces* fresh) {
@@ -359,15 +364,10 @@ const char* Walls::hide_cgroups(const sublet_order& order) {
 
 bool Walls::covers_cgroups() const { return access(kCgroups, F_OK) == 0 && !is_granted(kCgroups); }
 
-// Only root can write where folders of attempts are shown: it need not be closed. A place with too
-// long a name cannot be looked at later.
-bool Walls::settle(FreshPlaces* fresh, bool* covers) {
-  if (!open_temporary_folders()) return false;
-  if (strcmp(covers_[devices_], "/dev") == 0 && !close_cover(devices_)) return false;
-  for (size_t i = first_hidden_; i < cover_count_; ++i)
-    if (!lies_in(here_, covers_[i]) && !close_cover(i)) return false;
-  *covers = is_covered(here_) && !is_granted(here_);
-  if (*covers && !make_parent(here_)) return false;
+// A place with too long a name cannot be looked at later.
+bool Walls::settle(FreshPlaces* fresh) {
+  if (is_covered(here_) && !is_granted(here_) && !show_above(here_)) return false;
+  if (!finish_covers()) return false;
   if (strcmp(covers_[devices_], "/dev") == 0 && !note_fresh("/dev/pts", fresh)) return false;
   for (size_t i = first_fresh_; i < first_hidden_; ++i)
     if (!note_fresh(covers_[i], fresh)) return false;
@@ -408,26 +408,6 @@ bool has_names(int folder, int names) {
   struct stat about;
   return fstat(folder, &about) == 0 && about.st_size <= kLargest &&
          lseek(folder, 0, SEEK_SET) == 0 && count_names(folder, names) == names;
-}
-
-// All of it but the end is usually there, and is then looked up at once.
-int make_mount_point(const char* path) {
-  char parent[PATH_MAX];
-  strcpy(parent, path);
-  char* const end = strrchr(parent, '/');
-  *end = 0;
-  struct open_how how = {};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const auto folder = static_cast<int>(syscall(SYS_openat2, AT_FDCWD, parent, &how, sizeof how));
-  if (folder < 0) return walk(path, true, false);
-  int point = -1;
-  if (mkdirat(folder, end + 1, 0711) == 0 || errno == EEXIST)
-    point = openat(folder, end + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  const int error = errno;
-  close(folder);
-  errno = error;
-  return point;
 }
 
 bool shows_cgroups(const sublet_order& order) {

@@ -34,10 +34,10 @@ class Walls {
   // In the process that made the namespaces: what does not depend on the job. Null, or the step
   // that failed, with errno.
   const char* prepare(const sublet_order& order);
-  // Instead of admit(), for namespaces that serve attempt after attempt: opens the temporary
-  // folders, and closes what is hidden, but for where folders of attempts will be shown; *covers:
-  // they have to be. False if they cannot serve more than one.
-  bool settle(FreshPlaces* fresh, bool* covers);
+  // Instead of admit(), for namespaces that serve attempt after attempt: lets all attempts of the
+  // client in, each of which is closed to the accounts of the others, and closes what is hidden.
+  // False if they cannot serve more than one.
+  bool settle(FreshPlaces* fresh);
   // In their first process. False with errno.
   bool cover_proc();
   // Whether control groups are to be hidden: they can be seen, and are not granted.
@@ -105,8 +105,6 @@ int count_names(int at, const char* path);
 // Whether there are just so many in this open folder. Bounded: false of one that takes long to
 // read.
 bool has_names(int folder, int names);
-// Opens a folder of that path; what is missing of it is created. -1 with errno.
-int make_mount_point(const char* path);
 // In the job's cgroup namespace: hides control groups, but its own if it `shows` them. False with
 // errno.
 bool cover_cgroups(bool shows);

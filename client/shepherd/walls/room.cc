@@ -89,8 +89,16 @@ bool Room::is_silent() const {
   return recv(first_ + kReport, &answer, 1, MSG_DONTWAIT) < 0;
 }
 
+// That of the attempt in whose folder this process is.
+bool Room::find_attempts(struct stat* folder) { return stat("..", folder) == 0; }
+
 bool Room::fits(const sublet_order& order) {
   look();
+  struct stat attempts;
+  // Somebody may have moved the client's state.
+  if (!find_attempts(&attempts) || attempts.st_dev != attempts_.st_dev ||
+      attempts.st_ino != attempts_.st_ino)
+    return false;
   return init_ > 0 && is_silent() && strcmp(user_, order.user) == 0 && uid_ == order.uid &&
          gid_ == order.gid && memory_ == sublet_memory_limit(&order);
 }
@@ -124,6 +132,7 @@ bool Room::prepare(const sublet_order& order, const char* kept) {
 }
 
 bool Room::make(const sublet_order& order) {
+  if (!find_attempts(&attempts_)) return false;
   memset(&notes_, 0, sizeof notes_);
   was_used_ = false;
   server_failures_ = 0;
@@ -145,7 +154,7 @@ void Room::be_starter(const sublet_order& order, int report, int told) {
   pid_t init = -1;
   if (enter_new_namespaces(false)) {
     umask(0);
-    const bool prepared = !walls.prepare(order) && walls.settle(&notes_.fresh, &notes_.covers_own);
+    const bool prepared = !walls.prepare(order) && walls.settle(&notes_.fresh);
     notes_.covers_cgroups = walls.covers_cgroups();
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (prepared) init = fork_sibling();
@@ -210,44 +219,16 @@ bool Room::open_places() {
 
 // Making it takes fewer privileges, and a container may forbid some of the calls.
 bool Room::can_be_entered() {
-  if (show()) return false;
+  if (!note_folder()) return false;
   const pid_t visitor = ::fork();
-  if (visitor == 0) _exit(!enter() && tidy() ? 0 : 1);
+  if (visitor == 0) _exit(enter() ? 1 : 0);
   int status = -1;
   while (visitor > 0 && waitpid(visitor, &status, 0) < 0 && errno == EINTR) {
   }
   return visitor > 0 && status == 0;
 }
 
-// In its mounts. False with errno.
-bool Room::mount_folder(int tree) {
-  constexpr unsigned kBoth = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
-  if (!take_down()) return false;
-  // The mount point of the attempt before costs a tenth of a new one.
-  if (*notes_.point && rename(notes_.point, notes_.folder) != 0 && errno != ENOENT) return false;
-  strcpy(notes_.point, notes_.folder);
-  notes_.shown = true;
-  const mode_t mask = umask(0);
-  const int point = make_mount_point(notes_.folder);
-  umask(mask);
-  const bool mounted = point >= 0 && move_mount(tree, "", point, "", kBoth) == 0;
-  const int error = errno;
-  if (point >= 0) close(point);
-  errno = error;
-  return mounted;
-}
-
-const char* Room::show() {
-  if (!getcwd(notes_.folder, PATH_MAX)) return "walls";
-  if (!notes_.covers_own) return nullptr;
-  const int tree = open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0) return "walls";
-  const bool is_shown = in_its_mounts([&] { return mount_folder(tree); });
-  const int error = errno;
-  close(tree);
-  errno = error;
-  return is_shown ? nullptr : "walls";
-}
+bool Room::note_folder() { return getcwd(notes_.folder, PATH_MAX) != nullptr; }
 
 // False with errno: it cannot be entered, or the work failed.
 template <typename Work>
@@ -341,18 +322,10 @@ const char* Room::hide_cgroups(const sublet_order& order, bool new_ones) {
   return nullptr;
 }
 
-// In its mounts.
-bool Room::take_down() {
-  const bool is_down = !notes_.shown || umount2(notes_.point, MNT_DETACH) == 0;
-  notes_.shown = false;
-  return is_down;
-}
-
-// In the first process: removes what was mounted for the attempt. False: something of it is left.
-bool Room::tidy() { return take_down() && notes_.cover != Cover::kHalf; }
-
+// In the first process.
 bool Room::is_clean(int queues) const {
   const FreshPlaces& fresh = notes_.fresh;
+  if (notes_.cover == Cover::kHalf) return false;
   for (int i = 0; i < fresh.count; ++i)
     if (count_names(AT_FDCWD, fresh.path[i]) != fresh.names[i]) return false;
   if (queues != kNone && (queues == kUnknown || count_names(queues, ".") != 0)) return false;
@@ -366,7 +339,6 @@ bool Room::has_messages() const {
   return has;
 }
 
-// Its folder stays mounted until the next one's is.
 bool Room::is_left_clean() {
   if (!can_look_ || init_ <= 0 || question_ != Question::kNone || notes_.cover == Cover::kHalf)
     return false;
@@ -386,7 +358,7 @@ void Room::be_first(int report, Walls& walls) {
   if (!covered || !say(report, kReady)) _exit(1);
   for (;;) {
     wait_until_alone();
-    if (!say(report, tidy() && is_clean(queues) ? kClean : kDirty)) _exit(1);
+    if (!say(report, is_clean(queues) ? kClean : kDirty)) _exit(1);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "attempt/format.h"
@@ -39,8 +40,8 @@ class Room {
   // new one. False: the attempt needs namespaces of its own. `kept`: where the folder of its
   // temporary files is while it is empty.
   bool prepare(const sublet_order& order, const char* kept);
-  // Shows the attempt's folder in the namespaces. Null, or the step that failed, with errno.
-  const char* show();
+  // Notes where this process is: the attempt's folder. False with errno.
+  bool note_folder();
   // Creates the job's process in these control groups, which does run() and is to call enter() and
   // hide_cgroups(). -1 with errno.
   pid_t fork(const sublet_order& order, Cgroups& cgroups, const Beginning& beginning);
@@ -88,14 +89,9 @@ class Room {
   // What its processes tell each other.
   struct Notes {
     FreshPlaces fresh;
-    bool covers_own;      // folders of attempts have to be shown
     bool covers_cgroups;  // they have to be hidden
     Cover cover;
     char folder[PATH_MAX];  // of the present attempt
-    // Where a folder can be shown, or is: that of the present attempt or, until the next one's is,
-    // of the one before. "": nowhere.
-    char point[PATH_MAX];
-    bool shown;
   };
   enum class Question { kNone, kAsked, kAnswered };
   // Descriptors, from first_ on.
@@ -112,13 +108,13 @@ class Room {
   };
 
   bool fits(const sublet_order& order);
+  static bool find_attempts(struct stat* folder);
   bool make(const sublet_order& order);
   bool open_namespaces() const;
   bool open_places();
   template <typename Work>
   bool in_its_mounts(Work work) const;
   bool can_be_entered();
-  bool mount_folder(int tree);
   bool go_back(int root, int folder) const;
   bool can_be_served(const sublet_order& order, const Cgroups& cgroups) const;
   bool are_cgroups_hidden(const sublet_order& order, bool new_ones) const;
@@ -129,8 +125,6 @@ class Room {
   pid_t start(const sublet_order& order, int ours, int report);
   [[noreturn]] void be_starter(const sublet_order& order, int report, int told);
   [[noreturn]] void be_first(int report, Walls& walls);
-  bool take_down();
-  bool tidy();
   bool is_clean(int queues) const;
   bool has_messages() const;
   void end_first();
@@ -149,6 +143,7 @@ class Room {
   bool can_look_ = false;    // the places are open
   bool has_queues_ = false;  // and that of the message queues
   pid_t init_ = 0;
+  struct stat attempts_ = {};  // the folder of all of them, as it is shown
   char user_[SUBLET_USER_MAX_BYTES + 1] = {};
   int64_t uid_ = -1;
   int64_t gid_ = -1;
