@@ -1,6 +1,9 @@
 #include "client/attempts/adoption.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 
 #include "attempt/tenant.h"
@@ -70,6 +73,14 @@ void record_loss(Files& files, const std::string& folder, protocol::FolderFacts*
   facts->end_recorded = true;
 }
 
+// Its shepherd may have been killed, and then the client, before one of them had closed it: the
+// slot's next job has the same account. One that has not begun is closed, or is about to begin.
+void close_if_left(const std::string& folder, const protocol::FolderFacts& facts) {
+  const bool has_begun = facts.shepherd_known || facts.exit_recorded || facts.end_recorded;
+  if (has_begun && !facts.shepherd_alive && chmod(folder.c_str(), 0700) != 0)
+    throw FileError(errno, "close", folder);
+}
+
 Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptName& name) {
   std::string folder = attempt_folder(state_folder, name);
   try {
@@ -77,6 +88,7 @@ Adopted adopt_one(Files& files, const std::string& state_folder, const AttemptNa
     if (assignment.name != name) throw RecordError("it belongs to another attempt");
     Adopted adopted;
     adopted.facts = AttemptTasks::inspect(files, folder);
+    close_if_left(folder, adopted.facts);
     if (adopted.facts.exit_recorded && is_lost_with_the_power(files, folder))
       record_loss(files, folder, &adopted.facts);
     adopted.assignment = std::make_shared<const Assignment>(std::move(assignment));

@@ -3,6 +3,7 @@
 #include <cppunit/extensions/HelperMacros.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -19,6 +20,7 @@ class AdoptionTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(finds_every_stage);
   CPPUNIT_TEST(the_next_of_a_slot_is_not_kept);
   CPPUNIT_TEST(its_slot_may_be_free);
+  CPPUNIT_TEST(a_folder_that_was_left_open_is_closed);
   CPPUNIT_TEST(a_damaged_record_costs_itself_only);
   CPPUNIT_TEST(what_a_loss_of_power_left_is_an_end);
   CPPUNIT_TEST(an_end_that_was_not_synced_is_lost_with_the_power);
@@ -76,6 +78,26 @@ class AdoptionTest : public CppUnit::TestFixture {
     std::ofstream(make(1, 0) + "/exit") << "x";
     make(2, 0);
     CPPUNIT_ASSERT_EQUAL(size_t{2}, adopt().size());
+  }
+
+  void a_folder_that_was_left_open_is_closed() {
+    std::ofstream(make(1) + "/exit") << "x";
+    write_end(system_files(), make(2), {5, "why", 1});
+    std::ofstream(make(3) + "/record") << "x";
+    const std::string runs = make(4);
+    std::ofstream(runs + "/record") << "x";
+    const UniqueFd shepherd(open(runs.c_str(), O_RDONLY | O_DIRECTORY));
+    CPPUNIT_ASSERT_EQUAL(0, flock(shepherd.get(), LOCK_EX));
+    const auto mode = [this](uint64_t job) {
+      struct stat about;
+      CPPUNIT_ASSERT_EQUAL(0, stat(attempt_folder(state_.path(), {job, 1}).c_str(), &about));
+      return about.st_mode & 07777;
+    };
+    for (const uint64_t job : {1, 2, 3, 4})
+      CPPUNIT_ASSERT_EQUAL(0, chmod(attempt_folder(state_.path(), {job, 1}).c_str(), 0710));
+    CPPUNIT_ASSERT_EQUAL(size_t{4}, adopt().size());
+    for (const uint64_t job : {1, 2, 3}) CPPUNIT_ASSERT_EQUAL(mode_t{0700}, mode(job));
+    CPPUNIT_ASSERT_EQUAL(mode_t{0710}, mode(4));
   }
 
   void a_damaged_record_costs_itself_only() {

@@ -24,6 +24,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(has_no_process_of_the_attempt_before);
   CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
   CPPUNIT_TEST(opens_neither_the_next_folder_nor_that_of_another_slot);
+  CPPUNIT_TEST(is_not_for_an_attempt_whose_folder_was_open);
   CPPUNIT_TEST(has_its_own_view_of_control_groups);
   CPPUNIT_TEST(may_lose_its_first_process);
   CPPUNIT_TEST(holds_no_memory_when_it_has_gone);
@@ -227,6 +228,21 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(rig.receive(given.control.get(), SUBLET_FRAME_ENDED).has_value());
     // Its own it may.
     CPPUNIT_ASSERT_EQUAL(std::string("next\n"), rig.tell(slot, next));
+  }
+
+  // As a client of an older version makes them.
+  void is_not_for_an_attempt_whose_folder_was_open() {
+    if (skip_without_rooms("namespaces that are kept")) return;
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    where(rig, slot);
+    CPPUNIT_ASSERT(first_of(slot) > 0);
+    const AttemptOrder order = rig.script("echo alone");
+    CPPUNIT_ASSERT_EQUAL(0, chmod(rig.prepare(order).c_str(), 0711));
+    CPPUNIT_ASSERT_EQUAL(std::string("alone\n"), rig.tell(slot, order));
+    CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
+    where(rig, slot);
+    CPPUNIT_ASSERT(first_of(slot) > 0);
   }
 
   void has_its_own_view_of_control_groups() {

@@ -140,7 +140,8 @@ class Shepherd {
   int64_t next_refresh_ns_ = 0;
   bool lift_refused_ = false;  // for now
   bool looked_at_files_ = false;
-  bool rations_ = false;  // what it uses of its ration is being counted
+  bool rations_ = false;     // what it uses of its ration is being counted
+  bool was_closed_ = false;  // the folder, before this began
   bool start_told_ = false;
   int64_t next_look_ns_ = 0;  // for handlers
   int64_t look_interval_ns_ = 0;

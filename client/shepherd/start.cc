@@ -116,8 +116,11 @@ bool Shepherd::watch_traffic() {
 bool Shepherd::open_folder() {
   struct stat about;
   if (fstat(folder_, &about) != 0) return false;
+  was_closed_ = (about.st_mode & 077) == 0;
   if (order_.uid < 0) return true;  // the same account
-  const gid_t gid = order_.gid < 0 ? getegid() : static_cast<gid_t>(order_.gid);
+  errno = EINVAL;
+  if (order_.gid < 0) return false;
+  const auto gid = static_cast<gid_t>(order_.gid);
   return (about.st_gid == gid || fchown(folder_, static_cast<uid_t>(-1), gid) == 0) &&
          fchmod(folder_, 0710) == 0;
 }
@@ -174,7 +177,9 @@ const char* Shepherd::start_process() {
   hello.arg[0] = getpid();
   if (!slot_.meet_monitor(order_.monitor, hello)) return "monitor";
   if (!order_.walls) temporary_folders_.note();
-  Room* const room = slot_.room().prepare(order_, slot_.kept()) ? &slot_.room() : nullptr;
+  // A client of an older version closes no folder: its jobs must not see each other's.
+  Room* const room =
+      slot_.room().prepare(order_, slot_.kept(), was_closed_) ? &slot_.room() : nullptr;
   const int64_t before = boot_now();
   if (const char* failed = launch_.fork(order_, slot_.cgroups(), weight_, room, output_.job_end(0),
                                         output_.job_end(1))) {

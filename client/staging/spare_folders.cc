@@ -49,6 +49,13 @@ bool is_as_made(const UniqueFd& opened, int64_t uid, mode_t mode) {
          flistxattr(opened.get(), nullptr, 0) <= 0;  // access control lists, too
 }
 
+// Until the next attempt begins.
+bool is_closed(int folder) {
+  struct stat about;
+  if (fstat(folder, &about) != 0) return false;
+  return (about.st_mode & 077) == 0 || fchmod(folder, 0700) == 0;
+}
+
 // Removes a few small files, which costs less than a new folder. False: there is more.
 bool clear(int folder) {
   std::vector<std::string> found;
@@ -154,7 +161,7 @@ void SpareFolders::add(Spare spare) {
 bool SpareFolders::take(const std::string& folder, int64_t uid, const std::string& user) {
   if (most_ == 0 || uid < 0) return false;
   const UniqueFd opened = open_there(AT_FDCWD, folder.c_str(), O_DIRECTORY);
-  if (!opened.valid() || !make_plain(opened.get(), uid)) return false;
+  if (!opened.valid() || !is_closed(opened.get()) || !make_plain(opened.get(), uid)) return false;
   for (const char* name : kWrittenOver)
     if (!set_aside(opened.get(), name)) return false;
   std::string spare;

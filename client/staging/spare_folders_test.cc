@@ -64,6 +64,8 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     spares.make(attempt(1), kUid, "ann");
     fill(attempt(1));
     const ino_t folder = inode(attempt(1)), order = inode(attempt(1) + "/" SUBLET_ORDER_FILE);
+    // As it was while the attempt ran: somebody killed its shepherd.
+    CPPUNIT_ASSERT_EQUAL(0, chmod(attempt(1).c_str(), 0710));
     CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann"));
     CPPUNIT_ASSERT(!fs::exists(attempt(1)));
     spares.make(attempt(2), kUid, "ann");

@@ -95,7 +95,7 @@ bool Room::find_attempts(struct stat* folder) { return stat("..", folder) == 0; 
 bool Room::fits(const sublet_order& order) {
   look();
   struct stat attempts;
-  // Somebody may have moved the client's state.
+  // Somebody may have put another folder in its place.
   if (!find_attempts(&attempts) || attempts.st_dev != attempts_.st_dev ||
       attempts.st_ino != attempts_.st_ino)
     return false;
@@ -112,11 +112,11 @@ void Room::note_terms(const sublet_order& order) {
 
 // A network of its own may remember connections. Without a control group the CPU time of processes
 // whose parents have ended is known only when the first process ends.
-bool Room::prepare(const sublet_order& order, const char* kept) {
+bool Room::prepare(const sublet_order& order, const char* kept, bool may_share) {
   constexpr int kMostFailures = 3;
   used_ = clean_ = served_ = false;
   question_ = Question::kNone;
-  const bool wanted = failures_ < kMostFailures && geteuid() == 0 && order.walls &&
+  const bool wanted = may_share && failures_ < kMostFailures && geteuid() == 0 && order.walls &&
                       !order.no_network && *order.user && *order.cgroup_unified;
   if (wanted && fits(order)) {
     used_ = was_used_ = rename(kept, SUBLET_PRIVATE_FOLDER) == 0;

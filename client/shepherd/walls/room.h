@@ -38,8 +38,9 @@ class Room {
 
   // Prepares it for an attempt, in whose folder this process is: the present one if it fits, else a
   // new one. False: the attempt needs namespaces of its own. `kept`: where the folder of its
-  // temporary files is while it is empty.
-  bool prepare(const sublet_order& order, const char* kept);
+  // temporary files is while it is empty. `may_share`: the folders of attempts are closed but while
+  // they run, so that an attempt may see those of others.
+  bool prepare(const sublet_order& order, const char* kept, bool may_share);
   // Notes where this process is: the attempt's folder. False with errno.
   bool note_folder();
   // Creates the job's process in these control groups, which does run() and is to call enter() and
