@@ -93,6 +93,12 @@ class Server:
         with self.changed:
             return [e for e in self.events if e["event"] == event]
 
+    def came_before(self, one, other):
+        """Of the first events of these kinds."""
+        with self.changed:
+            kinds = [e["event"] for e in self.events]
+        return kinds.index(one) < kinds.index(other)
+
     def stop(self):
         self.process.kill()
         self.process.wait()
@@ -404,7 +410,10 @@ class ClientDaemon(unittest.TestCase):
         end = again.wait("ended", job=1)
         self.assertEqual((end["ended"], end["generation"]), (END["OWNER"], 1), end)
         renewed = again.wait("renewed")
-        self.assertEqual([(a["job"], a["state"]) for a in renewed["attempts"]], [(1, 4)])
+        held = [(a["job"], a["state"]) for a in renewed["attempts"]]
+        # One thread renews, others hand in and report: once that is done it is no longer held.
+        if held or again.came_before("renewed", "ended"):
+            self.assertEqual(held, [(1, 4)])
         until(lambda: not self.attempts(), "empty outbox")
 
     def test_one_client_per_folder(self):
