@@ -38,10 +38,14 @@ function(sublet_unit_test name)
   sublet_use_precompiled(${name} sublet_precompiled_tests)
   add_test(NAME unit.${name} COMMAND ${name})
   # Unit tests compute, whole daemons mostly wait: a unit test counts as two of those.
-  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 2)
+  set_tests_properties(unit.${name} PROPERTIES TIMEOUT 600 LABELS unit PROCESSORS 2
+    ENVIRONMENT "TSAN_OPTIONS=${SUBLET_TSAN_OPTIONS}")
+  # Properties are tried 100 times, but where that takes several times as long.
+  if(SUBLET_SANITIZE)
+    set_property(TEST unit.${name} APPEND PROPERTY ENVIRONMENT "RC_PARAMS=max_success=30")
+  endif()
   if(A_TSAN)
-    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan"
-      ENVIRONMENT "TSAN_OPTIONS=${SUBLET_TSAN_OPTIONS}")
+    set_tests_properties(unit.${name} PROPERTIES LABELS "unit;tsan")
     if(NOT TARGET tsan_tests)
       add_custom_target(tsan_tests)
     endif()
