@@ -25,6 +25,7 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(shows_only_the_folder_of_the_attempt);
   CPPUNIT_TEST(opens_neither_the_next_folder_nor_that_of_another_slot);
   CPPUNIT_TEST(is_not_for_an_attempt_whose_folder_was_open);
+  CPPUNIT_TEST(is_not_hindered_by_what_a_killed_shepherd_left);
   CPPUNIT_TEST(has_its_own_view_of_control_groups);
   CPPUNIT_TEST(may_lose_its_first_process);
   CPPUNIT_TEST(holds_no_memory_when_it_has_gone);
@@ -243,6 +244,22 @@ class ShepherdRoomTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(0, first_of(slot));
     where(rig, slot);
     CPPUNIT_ASSERT(first_of(slot) > 0);
+  }
+
+  // Before the program began: the attempt is given to another one. With namespaces of its own, too.
+  void is_not_hindered_by_what_a_killed_shepherd_left() {
+    if (skip_without_rooms("namespaces that are kept")) return;
+    for (const char* user : {"ann", ""}) {
+      Rig rig;
+      SlotShepherd slot = rig.start_slot();
+      AttemptOrder order = rig.script("ls -d /tmp/left 2>&-; echo done");
+      order.user = user;
+      const std::string folder = rig.prepare(order);
+      CPPUNIT_ASSERT_EQUAL(0, chmod(folder.c_str(), 0710));
+      std::filesystem::create_directories(folder + "/private/tmp/left");
+      CPPUNIT_ASSERT_EQUAL(std::string("done\n"), rig.tell(slot, order));
+      CPPUNIT_ASSERT_EQUAL(*user != 0, first_of(slot) > 0);
+    }
   }
 
   void has_its_own_view_of_control_groups() {

@@ -116,8 +116,8 @@ bool Shepherd::watch_traffic() {
 bool Shepherd::open_folder() {
   struct stat about;
   if (fstat(folder_, &about) != 0) return false;
-  was_closed_ = (about.st_mode & 077) == 0;
-  if (order_.uid < 0) return true;  // the same account
+  was_closed_ = (about.st_mode & 07) == 0;  // or opened by a shepherd that was killed
+  if (order_.uid < 0) return true;          // the same account
   errno = EINVAL;
   if (order_.gid < 0) return false;
   const auto gid = static_cast<gid_t>(order_.gid);

@@ -124,6 +124,8 @@ bool Room::prepare(const sublet_order& order, const char* kept, bool may_share) 
   }
   // The end of an attempt in namespaces of its own is seen by that no child is left.
   remove(kept);
+  // Of a shepherd that was killed before the program began.
+  remove(SUBLET_PRIVATE_FOLDER);
   if (!wanted) return false;
   used_ = make(order);
   failures_ = used_ ? 0 : failures_ + 1;
