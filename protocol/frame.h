@@ -96,7 +96,8 @@ enum sublet_frame_kind {
   /* state: enum sublet_shepherd_state; reason: why it leaves, if it does;
    * arg[0]: CPU microseconds so far; arg[1]: resident bytes now; arg[2]: newest
    * checkpoint generation; arg[3]: progress in parts per million or -1.
-   * Sent on QUERY, and unasked when the state or the generation changes. */
+   * Sent on QUERY, and unasked when the state or the generation changes; that it runs, 20 ms after
+   * the start. */
   SUBLET_FRAME_STATUS = 32,
   /* What the program says of itself (sublet_checkpoint_say), in answer to a QUERY that takes it.
    * The frame is followed, in the same message, by at most SUBLET_MESSAGE_BYTES (sublet_status.h)

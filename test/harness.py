@@ -22,8 +22,8 @@ import urllib.parse
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BIN = os.path.abspath(os.environ.get("SUBLET_BIN", os.path.join(ROOT, "build", "bin")))
 UNIT = os.path.join(os.path.dirname(BIN), "unit")  # the tests' own programs
-# Sanitizers make everything slower; deadlines are for hangs, not for speed.
 SANITIZED = "/asan/" in BIN or "/tsan/" in BIN
+# Sanitizers make everything slower; deadlines are for hangs, not for speed.
 PATIENCE = float(os.environ.get("SUBLET_TEST_PATIENCE", "300"))
 
 # A shell without job control starts background commands with SIGINT ignored, and `nohup`
