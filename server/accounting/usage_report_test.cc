@@ -184,6 +184,7 @@ class UsageReportTest : public CppUnit::TestFixture {
  public:
   void reports_add_up() {
     UsageRow seen;
+    uint64_t histories = 0;
     CPPUNIT_ASSERT(rc::check("all groupings have the same sum", [&](uint32_t bits) {
       UsedPool pool;
       pool.live(*rc::gen::scale(2.0, rc::gen::arbitrary<std::vector<uint32_t>>()));
@@ -193,6 +194,7 @@ class UsageReportTest : public CppUnit::TestFixture {
       const UsageRow attempts = sum_over_attempts(pool, &ends);
       const Micros middle = ends[bits % ends.size()];
       add(seen, attempts);
+      ++histories;
       for (const auto& by : kGroupings) {
         query.by = by;
         const auto rows = pool.archive.usage(query);
@@ -221,7 +223,8 @@ class UsageReportTest : public CppUnit::TestFixture {
       }
     }));
     // The random histories were not trivial.
-    CPPUNIT_ASSERT(seen.jobs_done > 50 && seen.evictions > 50 && seen.attempts > 500);
+    CPPUNIT_ASSERT(seen.jobs_done > histories / 2 && seen.evictions > histories / 2);
+    CPPUNIT_ASSERT(seen.attempts > 5 * histories);
     CPPUNIT_ASSERT(seen.kept > 0 && seen.lost > 0 && seen.waited > 0);
   }
 
