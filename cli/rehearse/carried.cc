@@ -1,5 +1,6 @@
 #include "cli/rehearse/carried.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -69,7 +70,17 @@ bool Carried::take_checkpoint(const AttemptFolder& folder) {
   return taken;
 }
 
+// Whether no file was being written, or was gone that there had been.
+bool Carried::has_all(const AttemptEnded& ended) const {
+  const auto is_there = [&](const auto& file) { return ended.whole_files.contains(file.first); };
+  return std::ranges::all_of(ended.listed_files, is_there) &&
+         std::ranges::all_of(now_.files, is_there);
+}
+
 bool Carried::take_files(const AttemptEnded& ended) {
+  // As in the pool (client/staging/own_files.h).
+  const bool was_cut_short = ended.asked && ended.handled && ended.killed;
+  if (was_cut_short && !has_all(ended)) return false;
   State next = now_;
   next.files = ended.whole_files;
   // In place of one that was being written, what it was before.

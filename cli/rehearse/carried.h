@@ -35,6 +35,7 @@ class Carried {
     std::map<std::string, std::string> files;  // names -> files
   };
   bool take_checkpoint(const AttemptFolder& folder);
+  bool has_all(const AttemptEnded& ended) const;
   bool take_files(const AttemptEnded& ended);
   void replace_by(State next);
 

@@ -113,6 +113,13 @@ class Whole {
   std::set<std::string> entries_;
 };
 
+// It handled the request to save, and was killed before it had ended.
+bool was_cut_short(const AttemptWork& work) {
+  if (!work.exit) return false;
+  const sublet_exit& facts = work.exit->facts;
+  return facts.asked != 0 && facts.killed != 0 && facts.no_handler == 0;
+}
+
 PackedFile described(const std::string& name, const struct stat& info) {
   PackedFile file;
   file.name = name;
@@ -129,7 +136,12 @@ bool same(const PackedFile& a, const PackedFile& b) {
 class Packing {
  public:
   Packing(const AttemptWork& work, bool runs, uint64_t largest, const Turn& turn)
-      : work_(work), runs_(runs), largest_(largest), turn_(turn), whole_(work.folder, runs) {}
+      : work_(work),
+        runs_(runs),
+        all_or_none_(!runs && was_cut_short(work)),
+        largest_(largest),
+        turn_(turn),
+        whole_(work.folder, runs) {}
 
   // Null: there is nothing, or nothing new.
   std::shared_ptr<Pack> make() {
@@ -141,8 +153,9 @@ class Packing {
       if (i > 0) nanosleep(&quiet, nullptr);
       moved_ = false;
       choose();
+      if (all_or_none_) note_missing();
       if (moved_) continue;
-      if (lacks_ || choices_.empty() || is_nothing_new()) return nullptr;
+      if (is_torn() || lacks_ || choices_.empty() || is_nothing_new()) return nullptr;
       std::shared_ptr<Pack> pack = pack_chosen();
       if (!runs_ || !moved_) return pack;
     }
@@ -158,7 +171,10 @@ class Packing {
     text += (text.empty() ? "'" : " '") + escape_for_terminal(*not_whole_.begin()) + "'";
     if (others > 0)
       text += " and " + std::to_string(others) + " other checkpoint file" + (others > 1 ? "s" : "");
-    return text + (others > 0 ? " were " : " was ") + whole_.why_not() + ".";
+    text += (others > 0 ? " were " : " was ") + whole_.why_not() + ".";
+    if (is_torn())
+      text += " Killed while it saved, it may have changed the others: none was taken.";
+    return text;
   }
 
  private:
@@ -195,6 +211,17 @@ class Packing {
     }
     if (choices_.size() > PackWriter::kMostFiles)
       throw std::runtime_error("they are more than " + std::to_string(PackWriter::kMostFiles));
+  }
+
+  // One that is gone may have been about to be written anew.
+  void note_missing() {
+    // After a restart of this client nobody knows what the generation before had.
+    if (!work_.packed && work_.held_generation > 0) lacks_ = true;
+    if (!work_.packed) return;
+    std::set<std::string> gone;
+    for (const PackedFile& file : work_.packed->files) gone.insert(file.name);
+    for (const Choice& choice : choices_) gone.erase(choice.file.name);
+    not_whole_.merge(gone);
   }
 
   std::set<std::string> find_all() {
@@ -234,6 +261,8 @@ class Packing {
     if (not_files_.empty()) not_files_ = "A checkpoint file was not taken: " + what + ".";
   }
 
+  bool is_torn() const { return all_or_none_ && !not_whole_.empty(); }
+
   // Of one that runs. Of one that has ended, all files are read: a program may set their times.
   bool is_nothing_new() const {
     const Pack* const before = work_.packed.get();
@@ -253,7 +282,7 @@ class Packing {
       if (choice.kept == nullptr && (before == nullptr || !same(choice.file, *before)))
         changed_ns = std::max(changed_ns, ns_of(choice.info.st_ctim));
     }
-    if (lacks_ || (moved_ && runs_) || writer.is_empty()) return nullptr;
+    if (is_torn() || lacks_ || (moved_ && runs_) || writer.is_empty()) return nullptr;
     auto pack = std::make_shared<Pack>(writer.finish(work_.held_generation + 1, turn_));
     pack->changed_us = changed_ns / 1000;
     // A program that writes the same again has made no progress.
@@ -293,6 +322,7 @@ class Packing {
 
   const AttemptWork& work_;
   const bool runs_;
+  const bool all_or_none_;
   const uint64_t largest_;
   const Turn& turn_;
   const Whole whole_;

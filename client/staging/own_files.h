@@ -5,7 +5,8 @@
 // (client/shepherd/whole_files.h). Of one that runs, a file is whole if it has not changed lately,
 // nobody has it open for writing, and it is the same after it was copied; if one of those that were
 // chosen changes meanwhile, there is no pack. In place of a file that is not whole, its contents
-// from the generation before are kept.
+// from the generation before are kept. But of a program that was killed while it saved, as it had
+// been asked to, nothing is taken unless all files are whole: some may say what others lack.
 //
 // Worker threads, the attempt's task at the time.
 #ifndef SUBLET_CLIENT_STAGING_OWN_FILES_H_

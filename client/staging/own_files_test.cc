@@ -22,6 +22,7 @@ class OwnFilesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(OwnFilesTest);
   CPPUNIT_TEST(they_go_on_elsewhere);
   CPPUNIT_TEST(only_whole_files_are_taken);
+  CPPUNIT_TEST(of_a_save_that_was_cut_short_all_or_none);
   CPPUNIT_TEST(what_is_not_whole_is_kept_as_it_was);
   CPPUNIT_TEST(without_what_was_nothing_is_made);
   CPPUNIT_TEST(a_client_that_begins_anew);
@@ -160,6 +161,37 @@ class OwnFilesTest : public CppUnit::TestFixture {
     whole(*w, {"b"});
     write(*w, "b", "22");
     CPPUNIT_ASSERT(pack(*w) == nullptr);
+  }
+
+  void of_a_save_that_was_cut_short_all_or_none() {
+    auto w = work_with({"a", "b"});
+    write(*w, "a", "1");
+    write(*w, "b", "2");
+    whole(*w, {"b"});
+    w->exit.emplace();
+    w->exit->facts.asked = w->exit->facts.killed = 1;
+    const PackedNow now = pack_own_files(*w, false, kLargest, [] {});
+    CPPUNIT_ASSERT(now.pack == nullptr);
+    CPPUNIT_ASSERT_EQUAL(std::string("'a' was being written, and not taken. Killed while it saved, "
+                                     "it may have changed the others: none was taken."),
+                         now.left_out);
+    whole(*w, {"a", "b"});
+    CPPUNIT_ASSERT(pack(*w)->files.size() == 2);
+    // A file that it had is gone, and would have been there a moment later.
+    all_are_whole(*w);
+    auto then = next(*pack(*w));
+    write(*then, "b", "3");
+    std::filesystem::remove(then->folder + "/work/a");
+    whole(*then, {"b"});
+    CPPUNIT_ASSERT(pack(*then)->files.size() == 1);
+    then->exit = w->exit;
+    CPPUNIT_ASSERT(pack(*then) == nullptr);
+    // One that was killed at once, and one that had ended.
+    whole(*w, {"b"});
+    w->exit->facts.no_handler = 1;
+    CPPUNIT_ASSERT(pack(*w)->files.size() == 1);
+    w->exit->facts.no_handler = w->exit->facts.killed = 0;
+    CPPUNIT_ASSERT(pack(*w)->files.size() == 1);
   }
 
   void what_is_not_whole_is_kept_as_it_was() {

@@ -62,6 +62,13 @@ elif mode == "half":
     save(step + 1)
     torn = open("half", "w")
     torn.write("x" * 100000)
+elif mode == "hangs":
+    def save_and_hang(*_):
+        save(step + 1)
+        time.sleep(1000)
+
+    signal.signal(signal.SIGTERM, save_and_hang)
+    log = open("log", "a")
 elif mode == "ends" and step < 6:
     save(step + 1)
     sys.exit(85)
@@ -90,10 +97,10 @@ class OwnFiles(unittest.TestCase):
         with open(self.worker, "w") as f:
             f.write(WORKER)
 
-    def submit(self, mode, *options):
+    def submit(self, mode, *options, deadline="10 s"):
         # A handler in Python takes its time beside busy programs.
-        return self.pool.submit("--save-deadline", "10 s", *options, "--executable", self.worker, "--", "./worker", mode,
-                                self.marks)[0]
+        return self.pool.submit("--save-deadline", deadline, *options, "--executable", self.worker,
+                                "--", "./worker", mode, self.marks)[0]
 
     def said(self, what, attempt):
         return os.path.exists(os.path.join(self.marks, "%s.%d" % (what, attempt)))
@@ -143,6 +150,17 @@ class OwnFiles(unittest.TestCase):
         self.assertEqual(said, ["no half", "1 ['half', 'state', 'worker'] ['state', 'half']"], shown)
         self.assertIn("'half' was being written, and not taken.",
                       shown["attempt_list"][0]["reason"])
+
+    def test_killed_while_it_saves_it_keeps_what_it_had(self):
+        """Its new state may belong to what it was still writing."""
+        job = self.submit("hangs", "--checkpoint", "state", "--checkpoint", "log", deadline="1 s")
+        self.evict(1)
+        self.wait_said("ready", 2)
+        shown, said = self.finish(job)
+        self.assertEqual(said, ["0 ['log', 'worker'] ['state', 'log']"], shown)
+        reason = shown["attempt_list"][0]["reason"]
+        self.assertIn("'log' was being written, and not taken. Killed while it saved", reason)
+        self.assertIn("none was taken.", reason)
 
     def test_it_ends_to_be_run_again(self):
         job = self.submit("ends", "--checkpoint", "state")

@@ -186,6 +186,19 @@ class WithFilesOfItsOwn(Faults):
     def test_corrected(self):
         self.assertEqual(self.rehearse("none", verdict="passed")["verdict"], "passed")
 
+    def test_killed_between_its_save_and_its_end(self):
+        """Its log is open then: with that of an older generation its new state makes no sense."""
+        for seed in range(1, 21):
+            status, report = script("own_files.py", "slow-to-end", "--output", "log", "--runs", "3",
+                                    "--seed", str(seed), "--checkpoint", "state",
+                                    "--checkpoint", "log")
+            self.assertIn(report["verdict"], ("passed", "never-saved", "never-interrupted"), report)
+            cut = report["runs"][2]
+            if cut["saves"] > 0 and cut["cut_saves"] > 0:
+                break
+        self.assertGreater(cut["saves"], 0, report)
+        self.assertGreater(cut["cut_saves"], 0, report)
+
     def test_appended_twice(self):
         report = self.rehearse("appended-twice", verdict="differs")
         self.assert_differs(report, "log differs at byte ")

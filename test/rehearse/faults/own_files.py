@@ -1,12 +1,13 @@
 # own_files.py FAULT: sums squares and logs each step. Its state is in two files of its own: "state",
 # saved when it is asked to leave, and "log". Each FAULT is a mistake that its author could have
-# made; "none" is the corrected program.
+# made; "none" is the corrected program, and so is "slow-to-end".
 import os
 import signal
 import sys
 import time
 
-FAULT, STEPS = sys.argv[1], 40
+FAULT = sys.argv[1]
+STEPS = 400 if FAULT == "slow-to-end" else 40  # more, so that it is seldom interrupted at its start
 
 asked = False
 
@@ -50,7 +51,12 @@ with open("log", "a") as log:
         if FAULT == "appended-twice":
             print(step, file=log, flush=True)
         if asked:
-            save(step, total, log.tell())
+            log_bytes = log.tell()
+            if FAULT == "half-a-file":
+                log.close()
+            save(step, total, log_bytes)
+            if FAULT == "slow-to-end":
+                time.sleep(0.05)
             sys.exit(0 if FAULT == "left-unsaved" else 75)
         if FAULT != "appended-twice":
             print(step, file=log, flush=True)
