@@ -73,6 +73,11 @@ struct MachineView {
   uint64_t places_taken() const { return running.size() - ahead.size(); }
 };
 
+struct UnclearDependence {
+  Dependence dependence;
+  std::vector<JobRange> gone = {};  // not live; ascending
+};
+
 class Pool {
  public:
   explicit Pool(const Parameters& parameters);
@@ -113,6 +118,10 @@ class Pool {
   // Submitted::at_most, and which hours their live jobs name.
   uint64_t limited_batches(const std::string& user) const;
   std::set<std::string> hours_of(const std::string& user) const;
+  // Dependences on jobs before `first`, the first one of a gated batch, of which the brain does not
+  // know whether they are lost: they are of jobs that RelationsBegun{jobs, false, most} would have
+  // begin to wait, and some of what they are on is not live.
+  std::vector<UnclearDependence> unclear(JobId first, const JobRange& jobs, uint64_t most) const;
   size_t groups() const;  // of live jobs, by the kinds of machine that suit them
   const PoolRecord& counters() const;
   const PolicyRecord& policy() const;

@@ -72,13 +72,15 @@ struct Pool::State {
   void forgo(const Job& job);
   void control(const std::vector<JobRange>& ranges, const std::vector<JobState>& only_in,
                const std::function<bool(Job&)>& change);
-  // All jobs that the relation names are in the job book; in a gated batch some may have been
-  // removed again. Returns how many records of jobs were looked at.
-  uint64_t begin_relation(Dependent& dependent);
+  // All jobs that the relation names are in the job book; in a gated batch, which `begun` is of,
+  // some may have been removed again, or have ended if they were another's. Returns how many
+  // records of jobs were looked at.
+  uint64_t begin_relation(Dependent& dependent, const RelationsBegun* begun = nullptr);
   // The jobs of the dependence for which it is yet to be met. Counts the records.
   uint64_t unmet(const Dependence& dependence, uint64_t& records);
-  // The first of these jobs that is not live; 0: all are. Counts the records.
-  JobId missing(const JobRange& range, uint64_t& records) const;
+  // In a gated batch: why the dependence can never be met; by 0: it can. Counts the records.
+  LostDependence lost(const Dependence& dependence, const RelationsBegun& begun,
+                      uint64_t& records) const;
   // Carries out what follows for jobs that wait for others from what happened in this apply.
   void settle_relations();
   void give_up(Job& job, const Dependent& dependent);

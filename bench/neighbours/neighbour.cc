@@ -12,6 +12,7 @@
 //            first one only needs to be committed
 //   chain    batches of COUNT jobs, each of which waits for the one before; they stay, and "ready"
 //            is printed as for `commit`
+//   follow   the same of jobs, each of which waits for one of another batch
 //   append   jobs of 64 KiB appended to batches that are never committed, until that is refused
 //   finish   COUNT different jobs are submitted and removed, once, before "ready" is printed
 // Prints {"ready"} when it has begun, and at the end {"calls", "refused"}.
@@ -78,9 +79,12 @@ class Neighbour {
     if (found == kLoads.end()) throw std::runtime_error("unknown load '" + load + "'");
     std::vector<v1::JobScheduler_var> schedulers;
     for (size_t i = 0; i < threads; ++i) schedulers.push_back(connect(i));
-    if (load == "why") waiting_ = schedulers[0]->submit(request(), "bench", idle_job());
+    if (load == "why" || load == "follow")
+      waiting_ = schedulers[0]->submit(request(), "bench", idle_job());
     if (load == "finish") come_and_go(schedulers[0]);
-    if (load == "commit" || load == "chain") filled_ = fill(schedulers[0], load == "chain");
+    if (load == "commit") filled_ = fill(schedulers[0]);
+    if (load == "chain") filled_ = fill(schedulers[0], Waits::kForOneBefore);
+    if (load == "follow") filled_ = fill(schedulers[0], Waits::kForAnotherBatch);
     std::vector<std::thread> at_work;
     if (load != "finish")
       for (const auto& scheduler : schedulers)
@@ -148,7 +152,8 @@ class Neighbour {
     return scheduler->open_batch(request(), description);
   }
   // Adjacent jobs differ, so that each is a row.
-  v1::BatchId fill(v1::JobScheduler_ptr scheduler, bool in_chain = false) {
+  enum class Waits { kForNone, kForOneBefore, kForAnotherBatch };
+  v1::BatchId fill(v1::JobScheduler_ptr scheduler, Waits waits = Waits::kForNone) {
     const v1::BatchId batch = open(scheduler);
     v1::JobDescriptions part;
     part.length(kPerCall);
@@ -158,25 +163,26 @@ class Neighbour {
         part[i] = idle_job();
         part[i].name = ("n" + std::to_string(sent + i)).c_str();
         part[i].retries = i % 2;
-        if (in_chain) wait_for_one_before(part[i], sent + i);
+        if (waits == Waits::kForOneBefore && sent + i > 0) wait_for(part[i], true, sent + i - 1);
+        if (waits == Waits::kForAnotherBatch) wait_for(part[i], false, waiting_);
       }
       scheduler->append(batch, call, part);
     }
     return batch;
   }
-  // `job` has this index in its batch.
-  static void wait_for_one_before(v1::JobDescription& job, uint64_t index) {
-    if (index == 0) return;
+  static void wait_for(v1::JobDescription& job, bool of_this_batch, v1::JobId other) {
     job.waits_for.after.length(1);
-    job.waits_for.after[0].of_this_batch = true;
-    job.waits_for.after[0].jobs.first = index - 1;
+    job.waits_for.after[0].of_this_batch = of_this_batch;
+    job.waits_for.after[0].jobs.first = other;
     job.waits_for.after[0].jobs.count = 1;
   }
-  void chain(v1::JobScheduler_ptr scheduler) {
+  void come(v1::JobScheduler_ptr scheduler, Waits waits) {
     v1::BatchId batch = std::exchange(filled_, 0);
-    if (batch == 0) batch = fill(scheduler, true);
+    if (batch == 0) batch = fill(scheduler, waits);
     if (!over_) scheduler->commit_batch(request(), batch);
   }
+  void chain(v1::JobScheduler_ptr scheduler) { come(scheduler, Waits::kForOneBefore); }
+  void follow(v1::JobScheduler_ptr scheduler) { come(scheduler, Waits::kForAnotherBatch); }
   void come_and_go(v1::JobScheduler_ptr scheduler) {
     v1::JobFilter batch{};
     batch.batch = std::exchange(filled_, 0);
@@ -213,6 +219,7 @@ const std::map<std::string, Neighbour::Call> Neighbour::kLoads = {
     {"list", &Neighbour::list},          {"why", &Neighbour::why},
     {"commit", &Neighbour::come_and_go}, {"append", &Neighbour::append},
     {"finish", &Neighbour::come_and_go}, {"chain", &Neighbour::chain},
+    {"follow", &Neighbour::follow},
 };
 
 }  // namespace

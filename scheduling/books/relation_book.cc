@@ -70,8 +70,8 @@ void RelationBook::begin(Dependent& dependent, uint64_t live,
     if (awaited_.contains(key)) continue;
     auto seen = seen_.find(key);
     if (seen == seen_.end()) seen = seen_.emplace(key, look(dependence)).first;
-    const JobId removed = seen->second.removed;
-    if (removed != 0) return lose(dependent, removed, JobState::kRemoved);
+    const auto [unmet, lost_by, lost_as] = seen->second;
+    if (lost_by != 0) return lose(dependent, lost_by, lost_as);
   }
   for (const Dependence& dependence : record.on) await(dependent, key_of(dependence));
   if (dependent.unmet == 0) release(dependent);

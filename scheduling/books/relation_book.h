@@ -45,7 +45,8 @@ class RelationBook {
   // What there is of a dependence's jobs.
   struct Seen {
     uint64_t unmet = 0;  // of them, those for which it is yet to be met
-    JobId removed = 0;   // this one is, so that it can never be met; 0: none
+    JobId lost_by = 0;   // because of this one it can never be met; 0: it can
+    JobState lost_as = JobState::kRemoved;
   };
   // `live`: of its jobs. `look` is asked once for equal dependences. From now on it is behind its
   // gate, if its batch has one.
@@ -78,6 +79,10 @@ class RelationBook {
   // them and their dependences, and where the next one may be; 0: there are no more.
   std::pair<std::vector<Dependent*>, JobId> gated(const JobRange& jobs, uint64_t most);
   const std::map<JobId, Dependent>& all() const { return dependents_; }
+  // Whether somebody waits for just this already.
+  bool is_awaited(const Dependence& dependence) const {
+    return awaited_.contains(key_of(dependence));
+  }
   // "waits until job 17 is done; 3 more".
   std::string why(const Dependent& dependent) const;
 

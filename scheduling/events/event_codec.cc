@@ -76,13 +76,15 @@ void fields(A& a, Requirements& r) {
   a.field(r.disk);
 }
 template <typename A>
+void fields(A& a, Dependence& d) {
+  a.field(d.jobs.first);
+  a.field(d.jobs.count);
+  a.field(d.condition);
+}
+template <typename A>
 void dependences(A& a, std::vector<Dependence>& v) {
   a.size(v);
-  for (auto& dependence : v) {
-    a.field(dependence.jobs.first);
-    a.field(dependence.jobs.count);
-    a.field(dependence.condition);
-  }
+  for (auto& dependence : v) fields(a, dependence);
 }
 template <typename A>
 void fields(A& a, Submitted& e) {
@@ -559,6 +561,15 @@ void fields(A& a, RelationsBegun& e) {
   a.field(e.jobs.count);
   a.field(e.opens);
   a.field(e.most);
+  a.tail(e.first != 0, [&] {
+    a.field(e.first);
+    a.size(e.lost);
+    for (auto& lost : e.lost) {
+      fields(a, lost.dependence);
+      a.field(lost.by);
+      a.field(lost.as);
+    }
+  });
 }
 
 template <size_t I = 0>

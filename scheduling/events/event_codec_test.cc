@@ -116,7 +116,12 @@ class EventCodecTest : public CppUnit::TestFixture {
           PrioritySet{ids, int32_t(b), states},
           PolicySet{{.job_policy = text, .half_life = c, .drift = flag}, text},
           BatchReserved{a, a, {a, b, text}, a},
-          RelationsBegun{{a, b}, flag, a}};
+          RelationsBegun{
+              {a, b},
+              flag,
+              a,
+              b % 2,
+              std::vector<LostDependence>(b % 2, {{{a, b}, After(b % 3)}, a, JobState(b % 7)})}};
       static_assert(std::size(events) == std::variant_size_v<Event>);
       for (const auto& event : events) RC_ASSERT(again(event) == encode_event(event));
     }));

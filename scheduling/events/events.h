@@ -24,8 +24,8 @@ struct Submitted {
     uint32_t retries = 0;
     uint64_t count = 1;
     // What all of them wait for: live jobs, or jobs of this event, whose ids the caller knows
-    // from PoolRecord::next_job. What is not live counts as met. No cycles. In a gated piece: only
-    // jobs of the same batch.
+    // from PoolRecord::next_job. What is not live counts as met, but in a gated piece: see
+    // RelationsBegun. No cycles.
     std::vector<Dependence> after = {};
     Micros earliest = 0;  // not started before this instant; 0: at any time
     // What it runs: the same number for jobs that run the same program; 0: not known.
@@ -33,7 +33,7 @@ struct Submitted {
     bool operator==(const Job&) const = default;
   };
   // Where a piece belongs, which the caller knows from Answer::first_job. Pieces come in order. A
-  // batch whose jobs wait for others of it is gated: none of its jobs is queued before all have
+  // batch whose jobs wait for others is gated: none of its jobs is queued before all have
   // come, and RelationsBegun says so.
   struct Piece {
     JobId first = 0;       // of its jobs; 0: this is a whole batch
@@ -59,6 +59,13 @@ struct BatchReserved {
   StopWhen stop_when = {};
   uint64_t at_most = 0;
 };
+// Because of this job the dependence can never be met.
+struct LostDependence {
+  Dependence dependence;
+  JobId by = 0;
+  JobState as = JobState::kRemoved;
+  bool operator==(const LostDependence&) const = default;
+};
 // All jobs of a gated batch have come: `jobs` is what is left of it. First, until there are no
 // more, they begin to wait for what they wait for; whoever was removed before counts as removed
 // afterwards. Then, with `opens`, those that wait for nothing any more are queued. About `most`
@@ -69,6 +76,10 @@ struct RelationsBegun {
   JobRange jobs;
   bool opens = false;
   uint64_t most = 1;
+  // The batch's first job. Those before it are other batches': which of the dependences on these
+  // are lost that Pool::unclear() names.
+  JobId first = 0;
+  std::vector<LostDependence> lost = {};
 };
 // Reserves a batch id.
 struct BatchOpened {

@@ -64,6 +64,7 @@ class PiecesTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(who_was_removed_meanwhile_is_not_waited_for);
   CPPUNIT_TEST(nothing_of_a_gated_batch_starts_before);
   CPPUNIT_TEST(jobs_that_run_while_the_gate_opens);
+  CPPUNIT_TEST(jobs_of_another_batch_that_end_meanwhile);
   CPPUNIT_TEST(looking_at_many_jobs_ends_the_event);
   CPPUNIT_TEST(who_waits_for_the_removed_runs_only_behind_the_gate);
   CPPUNIT_TEST_SUITE_END();
@@ -81,14 +82,15 @@ class PiecesTest : public CppUnit::TestFixture {
     return text;
   }
 
-  // Jobs that wait for others of the batch, whose first job is 1: for earlier ones, or for later.
-  static std::vector<Submitted::Job> random_graph(uint64_t& count) {
+  // Jobs that wait for others of the batch, whose first job is `first`: for earlier ones, or for
+  // later.
+  static std::vector<Submitted::Job> random_graph(uint64_t& count, JobId first = 1) {
     const auto size = *rc::gen::inRange<size_t>(1, 9);
     std::vector<Submitted::Job> jobs;
     std::vector<JobId> firsts;
     count = 0;
     for (size_t i = 0; i < size; ++i) {
-      firsts.push_back(1 + count);
+      firsts.push_back(first + count);
       jobs.push_back(job_of(*rc::gen::inRange<uint64_t>(1, 4), 0, 0));
       count += jobs.back().count;
     }
@@ -102,15 +104,15 @@ class PiecesTest : public CppUnit::TestFixture {
     return jobs;
   }
 
-  // The batch, whose first job is 1, with a piece for each entry.
+  // The batch with a piece for each entry.
   static std::vector<Submitted> gated_pieces(BatchId batch, const std::vector<Submitted::Job>& jobs,
-                                             uint64_t count, OnNever on_never) {
+                                             uint64_t count, OnNever on_never, JobId first = 1) {
     std::vector<Submitted> pieces;
     uint64_t entered = 0;
     for (const Submitted::Job& job : jobs) {
-      pieces.push_back(
-          piece(batch, {job},
-                {1 + entered, static_cast<uint32_t>(entered), count - entered - job.count, true}));
+      pieces.push_back(piece(
+          batch, {job},
+          {first + entered, static_cast<uint32_t>(entered), count - entered - job.count, true}));
       pieces.back().on_never = on_never;
       entered += job.count;
     }
@@ -262,6 +264,82 @@ class PiecesTest : public CppUnit::TestFixture {
         }
       run_placed(gated, count);
       for (JobId id = 1; id <= count; ++id) RC_ASSERT(gated.state(id) == whole.state(id));
+      RC_ASSERT(gated.books.relations.size() == whole.books.relations.size());
+    }));
+  }
+
+  enum class Fate { kDone, kFails, kRemoved, kRemovedAfterStart };
+  static void end_by(Fate fate, TestPool& t, JobId job) {
+    if (fate != Fate::kRemoved) t.start(job);
+    if (fate == Fate::kDone) t.end(job, EndReason::kDone);
+    if (fate == Fate::kFails) t.end(job, EndReason::kExit);
+    if (!is_final(t.state(job))) t.apply(JobsRemoved{{job}});
+  }
+  // As the server tells which dependences on jobs before `first` are lost.
+  static RelationsBegun begun(const TestPool& t, JobId first, const JobRange& left, bool opens) {
+    RelationsBegun event{left, opens, *rc::gen::inRange<uint64_t>(1, 9), first};
+    for (const UnclearDependence& one : t.pool.unclear(first, left, event.most))
+      for (const JobRange& range : one.gone)
+        for (JobId id = range.first; id < range.first + range.count; ++id) {
+          RC_ASSERT(is_final(t.state(id)));
+          const bool is_met =
+              t.state(id) == JobState::kDone ||
+              (one.dependence.condition == After::kStarted && t.books.jobs.at(id).has_started);
+          if (!is_met && (event.lost.empty() || event.lost.back().dependence != one.dependence))
+            event.lost.push_back({one.dependence, id, t.state(id)});
+        }
+    return event;
+  }
+
+  // Some wait for these: in the end each job is as if they had ended after all had come.
+  void jobs_of_another_batch_that_end_meanwhile() {
+    CPPUNIT_ASSERT(rc::check([] {
+      const auto fates = *rc::gen::container<std::vector<Fate>>(
+          *rc::gen::inRange(1, 6),
+          rc::gen::element(Fate::kDone, Fate::kFails, Fate::kRemoved, Fate::kRemovedAfterStart));
+      const uint64_t others = fates.size();
+      const JobId first = others + 1;
+      uint64_t count = 0;
+      std::vector<Submitted::Job> jobs = random_graph(count, first);
+      for (Submitted::Job& job : jobs) {
+        if (!*rc::gen::arbitrary<bool>()) continue;
+        const auto from = *rc::gen::inRange<JobId>(1, first);
+        job.after.push_back({{from, *rc::gen::inRange<uint64_t>(1, first - from + 1)},
+                             After(*rc::gen::inRange(1, 4))});
+      }
+      const auto on_never = *rc::gen::element(OnNever::kHold, OnNever::kRemove);
+      TestPool whole, gated;
+      for (TestPool* t : {&whole, &gated}) {
+        t->join("larry", 8);
+        t->apply(Submitted{t->apply(BatchOpened()).answer.batch, "ann", "desk",
+                           std::vector<Submitted::Job>(others, job_of(1, 0, 0))});
+      }
+      Submitted event{whole.apply(BatchOpened()).answer.batch, "ann", "desk", jobs};
+      event.on_never = on_never;
+      whole.apply(event);
+      for (JobId id = 1; id <= others; ++id) end_by(fates[id - 1], whole, id);
+      run_placed(whole, others + count);
+
+      const BatchId batch = gated.apply(BatchOpened()).answer.batch;
+      CPPUNIT_ASSERT_EQUAL(first, gated.apply(BatchReserved{batch, count}).answer.first_job);
+      JobId next_other = 1;
+      const auto meanwhile = [&](bool all) {
+        for (; next_other <= others && (all || *rc::gen::arbitrary<bool>()); ++next_other)
+          end_by(fates[next_other - 1], gated, next_other);
+      };
+      for (const Submitted& one : gated_pieces(batch, jobs, count, on_never, first)) {
+        gated.apply(one);
+        meanwhile(false);
+      }
+      for (const bool opens : {false, true})
+        for (JobId next = first; next != 0;) {
+          const JobRange left{next, first + count - next};
+          next = gated.apply(begun(gated, first, left, opens)).answer.first_job;
+          meanwhile(false);
+        }
+      meanwhile(true);
+      run_placed(gated, others + count);
+      for (JobId id = 1; id < first + count; ++id) RC_ASSERT(gated.state(id) == whole.state(id));
       RC_ASSERT(gated.books.relations.size() == whole.books.relations.size());
     }));
   }

@@ -1,4 +1,7 @@
 // Jobs that wait for others: what follows for them from an event, in the apply of that event.
+#include <algorithm>
+#include <set>
+
 #include "scheduling/state.h"
 
 namespace sublet::scheduling {
@@ -18,32 +21,68 @@ void Pool::State::on(const RelationsBegun& event) {
       changes.answer().first_job = dependent->record.jobs.first;
       return;
     }
-    if (dependent->record.gate == Gate::kEntering) records += begin_relation(*dependent);
+    if (dependent->record.gate == Gate::kEntering) records += begin_relation(*dependent, &event);
     if (event.opens) relations.open(*dependent);
   }
 }
 
-uint64_t Pool::State::begin_relation(Dependent& dependent) {
+uint64_t Pool::State::begin_relation(Dependent& dependent, const RelationsBegun* begun) {
   uint64_t live = 0, records = 0;
   jobs.each_live(dependent.record.jobs,
                  [&](const Job&, const JobRange& part) { live += part.count; });
-  // Before the gate opens no job of the batch is started: what is missing was removed.
   const bool is_gated = dependent.record.gate == Gate::kEntering;
   relations.begin(dependent, live, [&](const Dependence& dependence) {
-    if (is_gated && dependence.condition != After::kEnded)
-      if (const JobId job = missing(dependence.jobs, records)) return RelationBook::Seen{0, job};
-    return RelationBook::Seen{unmet(dependence, records), 0};
+    if (is_gated)
+      if (const LostDependence found = lost(dependence, *begun, records); found.by != 0)
+        return RelationBook::Seen{0, found.by, found.as};
+    return RelationBook::Seen{unmet(dependence, records)};
   });
   return records;
 }
 
-JobId Pool::State::missing(const JobRange& range, uint64_t& records) const {
+LostDependence Pool::State::lost(const Dependence& dependence, const RelationsBegun& begun,
+                                 uint64_t& records) const {
+  if (dependence.condition == After::kEnded) return {dependence};
+  const JobRange& range = dependence.jobs;
+  if (range.first < begun.first) {
+    const auto same = [&](const LostDependence& one) { return one.dependence == dependence; };
+    const auto found = std::ranges::find_if(begun.lost, same);
+    return found == begun.lost.end() ? LostDependence{dependence} : *found;
+  }
+  // Before the gate opens no job of the batch is started: what of it is missing was removed.
   for (JobId id = range.first; id - range.first < range.count; ++records) {
     const Job* job = jobs.with(id);
-    if (job == nullptr) return id;
+    if (job == nullptr) return {dependence, id, JobState::kRemoved};
     id = job->record.id + job->record.count;
   }
-  return 0;
+  return {dependence};
+}
+
+std::vector<UnclearDependence> Pool::unclear(JobId first, const JobRange& jobs,
+                                             uint64_t most) const {
+  std::set<Dependence> others;
+  for (const Dependent* dependent : state_->relations.gated(jobs, most).first) {
+    if (dependent->record.gate != Gate::kEntering) continue;
+    for (const Dependence& dependence : dependent->record.on)
+      if (dependence.jobs.first < first && dependence.condition != After::kEnded &&
+          !state_->relations.is_awaited(dependence))
+        others.insert(dependence);
+  }
+  std::vector<UnclearDependence> found;
+  for (const Dependence& dependence : others) {
+    UnclearDependence one{dependence};
+    JobId next = dependence.jobs.first;
+    const auto note_gone = [&](JobId until) {
+      if (until > next) one.gone.push_back({next, until - next});
+    };
+    state_->jobs.each_live(dependence.jobs, [&](const Job&, const JobRange& part) {
+      note_gone(part.first);
+      next = part.first + part.count;
+    });
+    note_gone(dependence.jobs.first + dependence.jobs.count);
+    if (!one.gone.empty()) found.push_back(std::move(one));
+  }
+  return found;
 }
 
 uint64_t Pool::State::unmet(const Dependence& dependence, uint64_t& records) {

@@ -52,7 +52,7 @@ struct DraftRow {
   uint32_t next_part = 0;
   uint64_t next_range = 0;  // in that part
   uint64_t entered = 0;     // jobs
-  bool gated = false;       // its jobs wait for others of it (scheduling::Submitted::Piece)
+  bool gated = false;       // its jobs wait for others (scheduling::Submitted::Piece)
   bool operator==(const DraftRow&) const = default;
 };
 

@@ -237,6 +237,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch, Con
   batch.touched = turn.now();
   batch.count = contents.draft.jobs;
   if (contents.in_slices) {
+    Relations(archive_, access_).require(turn, caller, contents.others);
     batch.first_job = reserve(turn, batch, contents);
   } else {
     check_needs(turn.pool(), contents.needs);

@@ -7,7 +7,6 @@
 #include "job/stop_when.h"
 #include "protocol/codec.h"
 #include "server/jobs/brain_form.h"
-#include "server/jobs/relations.h"
 #include "server/jobs/sources.h"
 #include "server/refusal.h"
 
@@ -110,15 +109,22 @@ std::vector<SpecRange> all_specs(Archive& archive, const DraftRow& draft) {
   return specs;
 }
 
+bool needs_others_outputs(const SpecRange& range) {
+  return std::ranges::any_of(range.spec.inputs, [](const InputFile& input) {
+    return input.source.is_set() && !input.source.of_this_batch;
+  });
+}
+
 // Some of these jobs of a large batch wait for others.
 void gate(std::vector<SpecRange> specs, Contents& contents) {
-  if (std::ranges::any_of(specs, waits_for_others)) {
+  if (std::ranges::any_of(specs, needs_others_outputs)) {
     contents.in_slices = false;
     contents.specs = std::move(specs);
     return;
   }
   refusing([&] { check_dependences(specs); });
   check_sources_within(specs);
+  for (const SpecRange& range : specs) contents.others.add(range);
   contents.gated = true;
 }
 

@@ -14,6 +14,7 @@
 #include "job/description.h"
 #include "scheduling/events/events.h"
 #include "server/commit/changes.h"
+#include "server/jobs/relations.h"
 #include "server/store/archive/archive.h"
 
 namespace sublet::server {
@@ -89,11 +90,12 @@ void note_needs(const JobDescription& job, AskedNeeds& needs);
 // What the decision to commit a batch depends on.
 struct Contents {
   DraftRow draft;  // as of which this is
-  // All jobs, if they are entered at once: there are few of them, or some wait for jobs of other
-  // batches.
+  // All jobs, if they are entered at once: there are few of them, or some need outputs of other
+  // batches' jobs.
   std::vector<SpecRange> specs;
   bool in_slices = false;
-  bool gated = false;  // in slices, and some wait for others of the batch
+  bool gated = false;  // in slices, and some wait for others
+  OtherJobs others;    // in slices: those of other batches for which they wait
   std::set<std::string> hours;
   AskedNeeds needs;
 };

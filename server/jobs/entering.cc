@@ -10,6 +10,8 @@
 namespace sublet::server {
 namespace {
 constexpr std::chrono::seconds kPause(1);  // after a failure
+// After so many failures, a pause after each, what cannot be read counts as removed.
+constexpr int kMostUnreadable = 30;
 
 Refusal still_entering(BatchId batch) {
   const std::string subject = "batch " + std::to_string(batch);
@@ -109,7 +111,7 @@ bool Entering::commit(Slice slice, std::optional<Slice>& following) {
   } catch (const std::exception& e) {
     log(Severity::debug) << "entering batch " << batch << " is put off: " << e.what();
   }
-  if (!committed.valid() || !committed.get()) return false;
+  if (!committed.valid() || !committed.get() || (gate && gate->is_unreadable)) return false;
   crash_point("slice");
   if (gate ? gate->is_open.load() : has_last_jobs) {
     std::lock_guard lock(mutex_);
@@ -237,18 +239,39 @@ void Entering::enter(Turn& turn, Slice& slice) {
   }
 }
 
+// The database may be damaged there, or be readable again in a moment.
+std::optional<std::vector<scheduling::LostDependence>> Entering::lost(
+    Turn& turn, Gate& gate, const scheduling::RelationsBegun& event) {
+  const auto unclear = turn.pool().unclear(event.first, event.jobs, event.most);
+  try {
+    return gate.ended.lost(turn, archive_, unclear, unreadable_ >= kMostUnreadable);
+  } catch (const StoreError& e) {
+    if (unreadable_++ == 0)
+      log(Severity::warning) << "how jobs have ended for which others wait cannot be read now: "
+                             << e.what();
+    gate.is_unreadable = true;
+    return std::nullopt;
+  }
+}
+
 // After a crash all is looked at anew: what has begun stays as it is.
-void Entering::begin(Turn& turn, const Slice& slice) const {
+void Entering::begin(Turn& turn, const Slice& slice) {
   Gate& gate = *slice.gate;
   if (gate.is_open) return;  // this slice was made before that was known
   const JobId end = gate.jobs.first + gate.jobs.count;
   const scheduling::JobRange left{gate.next, end - gate.next};
-  gate.next =
-      turn.apply(scheduling::RelationsBegun{left, gate.opens, size_.ranges}).answer.first_job;
+  scheduling::RelationsBegun event{left, gate.opens, size_.ranges, gate.jobs.first};
+  if (!gate.opens) {
+    auto found = lost(turn, gate, event);
+    if (!found) return;  // the next slice goes on with it
+    event.lost = std::move(*found);
+  }
+  gate.next = turn.apply(event).answer.first_job;
   if (gate.next != 0) return;
   if (gate.opens) {
     turn.changes().dropped_parts.push_back(slice.after.batch);
     gate.is_open = true;
+    unreadable_ = 0;
     return;
   }
   gate.opens = true;

@@ -4,9 +4,8 @@
 // of its jobs, and how far the batch is. So others' work comes between, and after a crash it goes
 // on where it was. Batches take turns, so that none waits for another.
 //
-// A batch whose jobs wait for others of it is gated: only when all are entered do they begin to
-// wait for each other, and then its gate opens, so that those may be queued that wait for none.
-// Both goes in slices, too.
+// A batch whose jobs wait for others is gated: only when all are entered do they begin to wait, and
+// then its gate opens, so that those may be queued that wait for none. Both goes in slices, too.
 //
 // A thread of its own reads the parts and prepares each slice while the one before is committed.
 //
@@ -49,8 +48,10 @@ class Entering {
   struct Gate {
     scheduling::JobRange jobs;
     JobId next = 0;
-    bool opens = false;                 // all have begun to wait for what they wait for
-    std::atomic<bool> is_open = false;  // all has; any thread may look
+    bool opens = false;  // all have begun to wait for what they wait for
+    EndedOthers ended;
+    std::atomic<bool> is_unreadable = false;  // how others have ended, now
+    std::atomic<bool> is_open = false;        // all has; any thread may look
   };
   struct Batch {
     Batch(Archive& archive, BatchRow row, const DraftRow& draft)
@@ -84,7 +85,10 @@ class Entering {
   bool commit(Slice slice, std::optional<Slice>& following);
   std::future<bool> post(Slice slice);
   static void enter(Turn& turn, Slice& slice);
-  void begin(Turn& turn, const Slice& slice) const;
+  void begin(Turn& turn, const Slice& slice);
+  // None: it is not known yet.
+  std::optional<std::vector<scheduling::LostDependence>> lost(
+      Turn& turn, Gate& gate, const scheduling::RelationsBegun& event);
   // After a while, reads anew how far each batch is: nothing is known of a slice that failed.
   void begin_again();
   void load();
@@ -94,6 +98,7 @@ class Entering {
   Pipeline& pipeline_;
   Archive& archive_;
   const SliceSize size_;
+  int unreadable_ = 0;  // so many times since a gate was opened; of the committer
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -6,7 +6,9 @@
 #include <rapidcheck.h>
 #include <sqlite3.h>
 
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -99,6 +101,8 @@ class EnteringTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(any_death_between);
   CPPUNIT_TEST(jobs_that_wait_for_others_of_the_batch);
   CPPUNIT_TEST(any_death_between_jobs_that_wait);
+  CPPUNIT_TEST(jobs_that_wait_for_another_batch);
+  CPPUNIT_TEST(any_death_between_jobs_of_two_batches);
   CPPUNIT_TEST(large_batches_with_relations_are_checked);
   CPPUNIT_TEST(outputs_within_a_large_batch_are_noted);
   CPPUNIT_TEST(a_gate_opens_even_if_its_batch_is_lost);
@@ -190,13 +194,30 @@ class EnteringTest : public CppUnit::TestFixture {
                      encode(std::vector<SpecRange>{{*life.archive.spec(id), false, 0, 1}}));
     return told;
   }
-  // The same of a batch that is entered at once.
-  std::vector<std::string> at_once(const std::vector<std::vector<SpecRange>>& parts) {
+  // The same of a batch that is entered at once. `others`: the jobs of one before it.
+  std::vector<std::string> at_once(const std::vector<std::vector<SpecRange>>& parts,
+                                   uint64_t others = 0) {
     TemporaryFolder folder;
     Life life(folder / "pool.db", SliceSize{SIZE_MAX, SIZE_MAX, SIZE_MAX});
+    submit_others(life, others);
     const BatchId batch = append(life, ann_, parts);
     life.jobs.commit_batch(ann_, random_bytes(16), batch);
+    remove_others(life, others);
     return told_of(life, ann_, batch);
+  }
+
+  // From 1 on.
+  void submit_others(Life& life, uint64_t count) {
+    if (count == 0) return;
+    const BatchId batch = append(life, ann_, {{described(0, count)}});
+    CPPUNIT_ASSERT_EQUAL(JobId{1}, life.jobs.commit_batch(ann_, random_bytes(16), batch).first);
+  }
+  // But for the last.
+  void remove_others(Life& life, uint64_t count) {
+    if (count == 0) return;
+    JobQuery query;
+    query.ids = {{1, count - 1}};
+    life.jobs.control(ann_, random_bytes(16), {JobService::Action::kRemove}, query);
   }
 
   void jobs_that_wait_for_others_of_the_batch() {
@@ -234,6 +255,42 @@ class EnteringTest : public CppUnit::TestFixture {
     die_between(parts, at_once(parts));
   }
 
+  // Some of which are removed meanwhile.
+  static std::vector<std::vector<SpecRange>> four_parts_after_others() {
+    std::vector<std::vector<SpecRange>> parts = four_parts();
+    parts[0][1].spec.waits_for.after = {{false, 1, 1}};
+    parts[1][0].spec.waits_for.after = {{true, 0, 1}, {false, 4, 1}};
+    parts[2][3].spec.waits_for.after_any = {{false, 1, 3}};
+    parts[3][0].spec.waits_for.after_start = {{false, 2, 3}};
+    parts[3][6].spec.waits_for.after_any = {{true, 2, 1}, {false, 3, 2}};
+    return parts;
+  }
+
+  void jobs_that_wait_for_another_batch() {
+    const auto parts = four_parts_after_others();
+    TemporaryFolder folder;
+    Life life(folder / "pool.db", kTiny);
+    submit_others(life, 4);
+    const BatchId batch = append(life, ann_, parts);
+    auto committed = std::async(
+        std::launch::async, [&] { return life.jobs.commit_batch(ann_, random_bytes(16), batch); });
+    while (!life.archive.batch(batch)->committed &&
+           committed.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+      std::this_thread::yield();
+    remove_others(life, 4);
+    const JobId first = committed.get().first;
+    check(life.archive, batch, in_order(parts));
+    const auto told = told_of(life, ann_, batch);
+    CPPUNIT_ASSERT(told == at_once(parts, 4));
+    const std::string never = "held: it can never run: job 1, which it waits for, was removed";
+    CPPUNIT_ASSERT_EQUAL(never, life.jobs.show(ann_, first + 1).row.job.reason);
+  }
+
+  void any_death_between_jobs_of_two_batches() {
+    const auto parts = four_parts_after_others();
+    die_between(parts, at_once(parts, 4), 4);
+  }
+
   void large_batches_with_relations_are_checked() {
     TemporaryFolder folder;
     Life life(folder / "pool.db", kTiny);
@@ -249,10 +306,25 @@ class EnteringTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused());
     parts[0][0].spec.waits_for.after = {{false, 500, 1}};
     CPPUNIT_ASSERT_EQUAL(std::string("relation.unknown"), refused());
+    const BatchId others = append(life, bob_, {{described(0, kOthersPerBatch + 1)}});
+    const JobId first = life.jobs.commit_batch(bob_, random_bytes(16), others).first;
+    parts[0][0].spec.waits_for.after = {{false, first, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("job.not_yours"), refused());
+    parts[0][0].spec.waits_for.after = {{false, first, kOthersPerBatch}, {false, first, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.too_many"), refused());
+    const BatchId own = append(life, ann_, {{described(0)}});
+    const JobId removed = life.jobs.commit_batch(ann_, random_bytes(16), own).first;
+    JobQuery query;
+    query.ids = {{removed, 1}};
+    life.jobs.control(ann_, random_bytes(16), {JobService::Action::kRemove}, query);
+    parts[0][0].spec.waits_for.after = {{false, removed, 1}};
+    CPPUNIT_ASSERT_EQUAL(std::string("relation.never"), refused());
     parts[0][0].spec.waits_for.after = {};
     parts[3][6].spec.inputs.push_back({0, "grid", false, {true, 0, "grid"}});
     CPPUNIT_ASSERT_EQUAL(std::string("relation.output"), refused());
-    CPPUNIT_ASSERT(life.archive.count({}).empty());
+    life.pipeline.ask([&](const scheduling::Pool& pool, Micros) {
+      CPPUNIT_ASSERT_EQUAL(removed + 1, pool.counters().next_job);  // they have got no ids
+    });
   }
 
   void outputs_within_a_large_batch_are_noted() {
@@ -270,9 +342,10 @@ class EnteringTest : public CppUnit::TestFixture {
 
   void any_death_between() { die_between(four_parts(), {}); }
 
-  // At every commit in turn. `told`: of each job in the end, unless it is empty.
+  // At every commit in turn. `told`: of each job in the end, unless it is empty. `others`: the jobs
+  // of a batch before it, which are removed as soon as it is certain that this one will be entered.
   void die_between(const std::vector<std::vector<SpecRange>>& parts,
-                   const std::vector<std::string>& told) {
+                   const std::vector<std::string>& told, uint64_t others = 0) {
     for (uint64_t commits = 0;; ++commits) {
       TemporaryFolder folder;
       const std::string request = random_bytes(16);
@@ -280,14 +353,22 @@ class EnteringTest : public CppUnit::TestFixture {
       bool died = true;
       {
         Life life(folder / "pool.db", kTiny);
+        submit_others(life, others);
         batch = append(life, ann_, parts);
         std::future<void> death = life.store.death();
         life.pipeline.perform([&](Turn&) { life.store.die_after(commits); });
         auto committed =
             std::async(std::launch::async, [&] { life.jobs.commit_batch(ann_, request, batch); });
+        std::atomic<bool> is_over = false;
+        const auto removed = std::async(std::launch::async, [&] {
+          while (!is_over && !life.archive.batch(batch)->committed) std::this_thread::yield();
+          testing::code([&] { remove_others(life, others); });  // unless it is dead by now
+        });
         while (died && death.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready)
           if (committed.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
             died = death.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+        is_over = true;
+        removed.wait();
         life.jobs.stop();
         if (died)
           CPPUNIT_ASSERT_THROW(committed.get(), Refusal);
@@ -297,8 +378,9 @@ class EnteringTest : public CppUnit::TestFixture {
       Life next(folder / "pool.db", kTiny);
       const auto before = next.archive.batch(batch);
       CPPUNIT_ASSERT(before.has_value());
-      if (!before->committed) CPPUNIT_ASSERT(next.archive.count({}).empty());
+      if (!before->committed && others == 0) CPPUNIT_ASSERT(next.archive.count({}).empty());
       const auto range = next.jobs.commit_batch(ann_, request, batch);
+      remove_others(next, others);
       CPPUNIT_ASSERT_EQUAL(uint64_t{40}, range.second);
       if (before->committed) CPPUNIT_ASSERT_EQUAL(before->first_job, range.first);
       check(next.archive, batch, in_order(parts));
@@ -307,7 +389,10 @@ class EnteringTest : public CppUnit::TestFixture {
         for (size_t i = 0; i < told.size(); ++i)
           CPPUNIT_ASSERT_EQUAL_MESSAGE(std::to_string(commits), told[i], after[i]);
       }
-      if (!died) break;
+      if (!died) {
+        CPPUNIT_ASSERT(commits > 5);  // not at once
+        break;
+      }
       CPPUNIT_ASSERT(commits < 200);
     }
   }

@@ -1,9 +1,8 @@
 #include "server/jobs/relations.h"
 
-#include <array>
-#include <set>
-#include <tuple>
+#include <functional>
 
+#include "base/log.h"
 #include "server/jobs/sources.h"
 #include "server/refusal.h"
 
@@ -41,13 +40,88 @@ scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
   return row.job;
 }
 
+// Ids at most so far apart are looked up as one range: each range costs as much as some rows.
+constexpr JobId kGap = 8;
+
+// Of these jobs, which have ended, those of which anything is known.
+void each_ended(Turn& turn, Archive& archive, const std::set<JobId>& jobs,
+                const std::function<void(JobId, const scheduling::JobRecord&)>& visit) {
+  JobQuery query;
+  for (const JobId id : jobs) {
+    if (query.ids.empty() || id - query.ids.back().first > query.ids.back().count + kGap)
+      query.ids.push_back({id, 1});
+    else
+      query.ids.back().count = id - query.ids.back().first + 1;
+  }
+  for (JobId after = 0; !jobs.empty();) {
+    const JobPage page = archive.runs(query, after, 1000);
+    for (const JobRow& row : page.rows)
+      for (JobId id = row.job.id; id < row.job.id + row.job.count; ++id)
+        if (jobs.contains(id)) visit(id, present(turn, row, id));
+    if (page.next == 0) break;
+    after = page.next;
+  }
+}
+
 }  // namespace
 
-bool waits_for_others(const SpecRange& range) {
-  for (const auto& [name, list] : lists_of(range.spec.waits_for))
-    for (const JobReference& jobs : *list)
-      if (!jobs.of_this_batch) return true;
-  return false;
+void OtherJobs::add(const SpecRange& range) {
+  const auto lists = lists_of(range.spec.waits_for);
+  static_assert(lists.size() == kConditions);
+  for (size_t condition = 0; condition < lists.size(); ++condition)
+    for (const JobReference& jobs : *lists[condition].second) {
+      if (jobs.of_this_batch || !ranges_[condition].emplace(jobs.first, jobs.count).second)
+        continue;
+      if (jobs.count > kOthersPerBatch || (jobs_ += jobs.count) > kOthersPerBatch) throw too_many();
+    }
+}
+
+std::optional<std::vector<scheduling::LostDependence>> EndedOthers::lost(
+    Turn& turn, Archive& archive, const std::vector<scheduling::UnclearDependence>& unclear,
+    bool even_so) {
+  std::set<JobId> unknown;
+  for (const auto& one : unclear)
+    for (const auto& range : one.gone)
+      for (JobId id = range.first; id - range.first < range.count; ++id)
+        if (unknown.size() < kAtATime && !known_.contains(id)) unknown.insert(id);
+  const bool are_all = unknown.size() < kAtATime;
+  if (!even_so) look_up(turn, archive, unknown);
+  for (const JobId id : unknown) {
+    if (!even_so) break;
+    try {
+      look_up(turn, archive, {id});
+    } catch (const StoreError& e) {
+      known_[id] = {};
+      log(Severity::error) << "how job " << id << " has ended cannot be read; for those that wait "
+                           << "for it it was removed: " << e.what();
+    }
+  }
+  if (!are_all) return std::nullopt;
+  std::vector<scheduling::LostDependence> lost;
+  for (const auto& one : unclear)
+    if (const JobId id = first_lost(one); id != 0)
+      lost.push_back({one.dependence, id, known_.at(id).as});
+  return lost;
+}
+
+void EndedOthers::look_up(Turn& turn, Archive& archive, const std::set<JobId>& jobs) {
+  std::map<JobId, End> found;
+  for (const JobId id : jobs) found[id] = {};
+  each_ended(turn, archive, jobs, [&](JobId id, const scheduling::JobRecord& job) {
+    found[id] = {job.state, job.has_started};
+  });
+  known_.merge(found);
+}
+
+// 0: none.
+JobId EndedOthers::first_lost(const scheduling::UnclearDependence& unclear) const {
+  const bool is_start = unclear.dependence.condition == scheduling::After::kStarted;
+  for (const auto& range : unclear.gone)
+    for (JobId id = range.first; id - range.first < range.count; ++id) {
+      const End& end = known_.at(id);
+      if (end.as != scheduling::JobState::kDone && !(is_start && end.had_started)) return id;
+    }
+  return 0;
 }
 
 void name_by_ids(JobId first, SpecRange& range) {
@@ -59,30 +133,28 @@ void name_by_ids(JobId first, SpecRange& range) {
 void Relations::settle(Turn& turn, const Caller& caller, JobId first,
                        std::vector<SpecRange>& specs) const {
   refusing([&] { check_dependences(specs); });
-  std::set<std::tuple<JobId, uint64_t, size_t>> looked_up;
-  std::array<std::set<JobId>, 3> ended;  // by condition
-  uint64_t others = 0;
+  OtherJobs others;
   for (SpecRange& range : specs) {
-    const auto lists = lists_of(range.spec.waits_for);
-    for (size_t condition = 0; condition < lists.size(); ++condition)
-      for (const JobReference& jobs : *lists[condition].second) {
-        if (jobs.of_this_batch || !looked_up.emplace(jobs.first, jobs.count, condition).second)
-          continue;
-        if (jobs.count > kOthersPerBatch || (others += jobs.count) > kOthersPerBatch)
-          throw too_many();
-        require_live(turn, caller, jobs, static_cast<Condition>(condition), ended[condition]);
-      }
+    others.add(range);
     name_by_ids(first, range);
   }
-  for (size_t condition = 0; condition < ended.size(); ++condition)
-    require_ended(turn, caller, ended[condition], static_cast<Condition>(condition));
+  require(turn, caller, others);
   settle_sources(turn, archive_, first, specs);
 }
 
+void Relations::require(Turn& turn, const Caller& caller, const OtherJobs& others) const {
+  for (const Condition condition : {Condition::kDone, Condition::kEnded, Condition::kStarted}) {
+    std::set<JobId> ended;
+    for (const scheduling::JobRange& jobs : others.of(condition))
+      require_live(turn, caller, jobs, condition, ended);
+    require_ended(turn, caller, ended, condition);
+  }
+}
+
 // Adds those that are not live to `ended`.
-void Relations::require_live(Turn& turn, const Caller& caller, const JobReference& jobs,
+void Relations::require_live(Turn& turn, const Caller& caller, const scheduling::JobRange& jobs,
                              Condition condition, std::set<JobId>& ended) const {
-  for (JobId id = jobs.first; id < jobs.first + jobs.count; ++id) {
+  for (JobId id = jobs.first; id - jobs.first < jobs.count; ++id) {
     if (const auto job = turn.pool().job(id))
       require(caller, *job, id, condition);
     else
@@ -90,22 +162,14 @@ void Relations::require_live(Turn& turn, const Caller& caller, const JobReferenc
   }
 }
 
-void Relations::require_ended(Turn& turn, const Caller& caller, std::set<JobId> ended,
+void Relations::require_ended(Turn& turn, const Caller& caller, const std::set<JobId>& ended,
                               Condition condition) const {
-  if (ended.empty()) return;
-  JobQuery query;
-  for (const JobId id : ended) query.ids.push_back({id, 1});
-  for (JobId after = 0;;) {
-    const JobPage page = archive_.runs(query, after, 1000);
-    for (const JobRow& row : page.rows)
-      for (JobId id = row.job.id; id < row.job.id + row.job.count; ++id) {
-        require(caller, present(turn, row, id), id, condition);
-        ended.erase(id);
-      }
-    if (page.next == 0) break;
-    after = page.next;
-  }
-  if (!ended.empty()) throw unknown(*ended.begin());
+  std::set<JobId> unseen = ended;
+  each_ended(turn, archive_, ended, [&](JobId id, const scheduling::JobRecord& job) {
+    require(caller, job, id, condition);
+    unseen.erase(id);
+  });
+  if (!unseen.empty()) throw unknown(*unseen.begin());
 }
 
 void Relations::require(const Caller& caller, const scheduling::JobRecord& job, JobId id,

@@ -2,6 +2,7 @@
 #include "server/jobs/relations.h"
 
 #include <cppunit/extensions/HelperMacros.h>
+#include <sqlite3.h>
 
 #include "server/services_testing.h"
 #include "server/store/queries_testing.h"
@@ -14,6 +15,9 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(indices_become_ids);
   CPPUNIT_TEST(others_jobs_and_none);
   CPPUNIT_TEST(what_has_ended_already);
+  CPPUNIT_TEST(how_others_have_ended);
+  CPPUNIT_TEST(what_cannot_be_read_counts_as_removed_in_the_end);
+  CPPUNIT_TEST(many_others_take_several_turns);
   CPPUNIT_TEST(cycles_are_refused);
   CPPUNIT_TEST(too_many_others);
   CPPUNIT_TEST(single_others_are_looked_up_together);
@@ -106,6 +110,67 @@ class RelationsServiceTest : public testing::ServicesFixture {
     apply(scheduling::JobsRemoved{{{removed}}});
     CPPUNIT_ASSERT_EQUAL(std::string("relation.never"),
                          refused(ann_, {{}, {}, {{false, removed, 1}}}));
+  }
+
+  void how_others_have_ended() {
+    using scheduling::After, scheduling::JobState, scheduling::LostDependence;
+    curly_joins();
+    const JobId first = submit_all({job({}, 6)});
+    end(first, scheduling::EndReason::kDone);
+    end(first + 1, scheduling::EndReason::kDone);
+    end(first + 2, scheduling::EndReason::kExit);
+    pipeline_->perform([&](Turn& turn) {
+      turn.apply(scheduling::JobsRemoved{{{first + 4}}});  // in this very turn
+      EndedOthers ended;
+      const std::vector<LostDependence> two = {
+          {{{first, 5}, After::kDone}, first + 2, JobState::kFailed},
+          {{{first, 5}, After::kStarted}, first + 4, JobState::kRemoved}};
+      const std::vector<scheduling::JobRange> gone = {{first, 3}, {first + 4}};
+      CPPUNIT_ASSERT(ended.lost(turn, *archive_,
+                                {{{{first, 2}, After::kDone}, {{first, 2}}},
+                                 {two[0].dependence, gone},
+                                 {two[1].dependence, gone},
+                                 {{{first, 4}, After::kStarted}, {{first, 3}}}},
+                                false) == two);
+      const auto queries = testing::queries_during([&] {
+        CPPUNIT_ASSERT(ended.lost(turn, *archive_, {{two[0].dependence, gone}}, false)->at(0) ==
+                       two[0]);
+      });
+      CPPUNIT_ASSERT_EQUAL(uint64_t{0}, queries);  // it is known by now
+    });
+  }
+
+  void what_cannot_be_read_counts_as_removed_in_the_end() {
+    using scheduling::After;
+    curly_joins();
+    const JobId first = submit_all({job({}, 2)});
+    end(first, scheduling::EndReason::kDone);
+    const scheduling::UnclearDependence one{{{first, 1}, After::kDone}, {{first, 1}}};
+    sqlite3* database = nullptr;
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_open((folder_ / "pool.db").c_str(), &database));
+    CPPUNIT_ASSERT_EQUAL(SQLITE_OK, sqlite3_exec(database, "alter table jobs rename to elsewhere",
+                                                 nullptr, nullptr, nullptr));
+    sqlite3_close(database);
+    pipeline_->perform([&](Turn& turn) {
+      EndedOthers ended;
+      CPPUNIT_ASSERT_THROW(ended.lost(turn, *archive_, {one}, false), StoreError);
+      const auto lost = ended.lost(turn, *archive_, {one}, true);
+      CPPUNIT_ASSERT(lost->at(0).by == first && lost->at(0).as == scheduling::JobState::kRemoved);
+    });
+  }
+
+  // Each turn looks up some, so that others' work comes between.
+  void many_others_take_several_turns() {
+    constexpr uint64_t kMany = 5 * EndedOthers::kAtATime / 2;
+    const JobId first = submit_all({job({}, kMany)});
+    apply(scheduling::JobsRemoved{{{first, kMany}}});
+    const scheduling::UnclearDependence all{{{first, kMany}, scheduling::After::kDone},
+                                            {{first, kMany}}};
+    EndedOthers ended;
+    for (const bool is_last : {false, false, true})
+      pipeline_->perform([&](Turn& turn) {
+        CPPUNIT_ASSERT_EQUAL(is_last, ended.lost(turn, *archive_, {all}, false).has_value());
+      });
   }
 
   void cycles_are_refused() {
