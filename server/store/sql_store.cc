@@ -102,7 +102,11 @@ std::string text_of(const std::exception& error) {
 }  // namespace
 
 struct SqlStore::Session {
+  Session(const std::string& path, const LogSizes& sizes) : mover(path, sizes) {}
+
   soci::session sql;
+  LogMover mover;
+  int log_pages = 0;
   bool counts_jobs = true;  // false: what table job_counts has is not complete
   JobCounter counter;
   Writer<PoolRow> pool{tables::kPool};
@@ -362,9 +366,11 @@ void open_present_layout(soci::session& sql, const std::string& path) {
 
 }  // namespace
 
-SqlStore::SqlStore(const std::string& path) : session_(std::make_unique<Session>()) {
+SqlStore::SqlStore(const std::string& path, const LogSizes& log)
+    : session_(std::make_unique<Session>(path, log)) {
   try {
     open_present_layout(session_->sql, path);
+    sqlite::leave_log(session_->sql, &session_->log_pages);
     for (const Table* table : tables::all())
       for (const std::string& statement : creation(*table)) session_->sql << statement;
     session_->begin_counting(path);
@@ -422,6 +428,7 @@ void SqlStore::commit(const Changes& changes) {
       session_->add(changes);
       session_->write(changes, at);
     });
+    session_->mover.noted(session_->log_pages);
   } catch (const std::bad_alloc&) {
     session_->clear();
     throw;

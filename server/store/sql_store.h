@@ -8,6 +8,7 @@
 #include <string>
 
 #include "server/commit/store.h"
+#include "server/store/log_mover.h"
 
 namespace sublet::server {
 
@@ -15,7 +16,7 @@ class SqlStore : public Store {
  public:
   // Opens or creates the database at `path`. Throws StoreError, also for a
   // database of another version.
-  explicit SqlStore(const std::string& path);
+  explicit SqlStore(const std::string& path, const LogSizes& log = {});
   ~SqlStore() override;
 
   scheduling::Snapshot load(std::vector<std::string>* damage) override;

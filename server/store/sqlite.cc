@@ -16,9 +16,9 @@ namespace {
 void set_up() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Only one thread uses a connection at a time (the committer, or the current user of an
-    // archive connection), so SQLite's mutexes are not needed. Memory statistics are not
-    // used, and would take a global lock on each allocation. These two fail if SQLite is
+    // Only one thread uses a connection at a time (the committer, the mover of its log, or the
+    // current user of an archive connection), so SQLite's mutexes are not needed. Memory statistics
+    // are not used, and would take a global lock on each allocation. These two fail if SQLite is
     // already initialized; it is then only slower.
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MULTITHREAD);
     sqlite_api::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
@@ -92,6 +92,24 @@ void open_damaged(soci::session& session, const std::string& path) {
 void open_new(soci::session& session, const std::string& path) {
   open(session, path);
   session << "PRAGMA synchronous=OFF";
+}
+
+void leave_log(soci::session& session, int* pages) {
+  const auto note = [](void* to, sqlite_api::sqlite3*, const char*, int count) {
+    *static_cast<int*>(to) = count;
+    return SQLITE_OK;
+  };
+  sqlite_api::sqlite3_wal_hook(handle(session), note, pages);  // which replaces SQLite's own
+}
+
+MovedLog move_log(soci::session& session) {
+  MovedLog log;
+  const int code = sqlite_api::sqlite3_wal_checkpoint_v2(
+      handle(session), nullptr, SQLITE_CHECKPOINT_PASSIVE, &log.pages, &log.moved);
+  if (code == SQLITE_BUSY) return {};
+  if (code != SQLITE_OK)
+    throw soci::sqlite3_soci_error(sqlite_api::sqlite3_errmsg(handle(session)), code);
+  return log;
 }
 
 void finish_log(soci::session& session) {

@@ -19,12 +19,26 @@ namespace sublet::server::sqlite {
 void open_to_write(soci::session& session, const std::string& path);
 void open_to_read(soci::session& session, const std::string& path);
 
-// Opens a database that nobody else uses, to change its layout in one transaction.
+// Opens a database that is there: to change its layout in one transaction, if nobody else uses it,
+// or to move its log.
 void open_to_change(soci::session& session, const std::string& path);
 // The same for one that may be damaged: tolerate_damage() before its first page is read.
 void open_damaged(soci::session& session, const std::string& path);
 // Creates a database that the caller syncs when it is complete.
 void open_new(soci::session& session, const std::string& path);
+// From now on no commit of the session moves any of the log into the database's own file, and each
+// notes in *pages how long the log is.
+void leave_log(soci::session& session, int* pages);
+// Moves what readers do not keep it from moving, while others may write; if that is all, it is
+// synced. {0, 0}: another program is moving it. Throws soci::soci_error. Some of the log must not
+// have been moved yet, or nobody may write: in SQLite before 3.51.3 a writer who begins the log
+// anew while all of it is looked at again can lose what he commits (sqlite.org/wal.html, "The
+// WAL-Reset Bug").
+struct MovedLog {
+  int pages = 0;  // of the log
+  int moved = 0;  // of these, by now
+};
+MovedLog move_log(soci::session& session);
 // Moves all that was written into the database's own file, and removes the log. Throws
 // soci::soci_error, also if another program has the database open.
 void finish_log(soci::session& session);
