@@ -26,7 +26,7 @@ PARTS = ["alone", "watch", "why", "append", "commit", "chain", "follow", "count"
          "join"]
 OF_FINISHED = ["count", "list"]  # in one pool: the jobs take a minute or two
 THREADS = {"append": 1, "commit": 1, "chain": 1, "follow": 1}
-OF_THOSE_THAT_WAIT = 100_000
+DEPENDENT_JOBS = 100_000
 WHOLE_BATCHES = ["commit", "chain", "follow"]  # no delay at all may be beyond the budget
 SETS = ["log.level=warning", "server.max_connections_per_user=300"]
 
@@ -50,7 +50,7 @@ def delays_beside(report, quick, only):
     for part in [part for part in asked if part not in OF_FINISHED + ["stopped", "join"]]:
         with one_workstation() as (pool, caller):
             span = COMMIT_SECONDS if part == "commit" and not quick else seconds
-            of_each = min(jobs, OF_THOSE_THAT_WAIT) if part in ("chain", "follow") else jobs
+            of_each = min(jobs, DEPENDENT_JOBS) if part in ("chain", "follow") else jobs
             yield part, beside_user(report, pool, caller, part, threads, of_each, span)
     if set(OF_FINISHED) & set(asked):
         with one_workstation() as (pool, caller):

@@ -176,13 +176,13 @@ class Neighbour {
     job.waits_for.after[0].jobs.first = other;
     job.waits_for.after[0].jobs.count = 1;
   }
-  void come(v1::JobScheduler_ptr scheduler, Waits waits) {
+  void come_and_stay(v1::JobScheduler_ptr scheduler, Waits waits) {
     v1::BatchId batch = std::exchange(filled_, 0);
     if (batch == 0) batch = fill(scheduler, waits);
     if (!over_) scheduler->commit_batch(request(), batch);
   }
-  void chain(v1::JobScheduler_ptr scheduler) { come(scheduler, Waits::kForOneBefore); }
-  void follow(v1::JobScheduler_ptr scheduler) { come(scheduler, Waits::kForAnotherBatch); }
+  void chain(v1::JobScheduler_ptr scheduler) { come_and_stay(scheduler, Waits::kForOneBefore); }
+  void follow(v1::JobScheduler_ptr scheduler) { come_and_stay(scheduler, Waits::kForAnotherBatch); }
   void come_and_go(v1::JobScheduler_ptr scheduler) {
     v1::JobFilter batch{};
     batch.batch = std::exchange(filled_, 0);

@@ -166,15 +166,14 @@ class Packing {
 
   std::string left_out() const {
     std::string text = not_files_;
-    if (not_whole_.empty()) return text;
+    if (!gone_.empty())
+      text += (text.empty() ? "'" : " '") + escape_for_terminal(*gone_.begin()) + "' was gone.";
+    if (not_whole_.empty()) return text + why_none();
     const size_t others = not_whole_.size() - 1;
     text += (text.empty() ? "'" : " '") + escape_for_terminal(*not_whole_.begin()) + "'";
     if (others > 0)
       text += " and " + std::to_string(others) + " other checkpoint file" + (others > 1 ? "s" : "");
-    text += (others > 0 ? " were " : " was ") + whole_.why_not() + ".";
-    if (is_torn())
-      text += " Killed while it saved, it may have changed the others: none was taken.";
-    return text;
+    return text + (others > 0 ? " were " : " was ") + whole_.why_not() + "." + why_none();
   }
 
  private:
@@ -218,10 +217,10 @@ class Packing {
     // After a restart of this client nobody knows what the generation before had.
     if (!work_.packed && work_.held_generation > 0) lacks_ = true;
     if (!work_.packed) return;
-    std::set<std::string> gone;
-    for (const PackedFile& file : work_.packed->files) gone.insert(file.name);
-    for (const Choice& choice : choices_) gone.erase(choice.file.name);
-    not_whole_.merge(gone);
+    gone_.clear();
+    for (const PackedFile& file : work_.packed->files) gone_.insert(file.name);
+    for (const std::string& name : not_whole_) gone_.erase(name);
+    for (const Choice& choice : choices_) gone_.erase(choice.file.name);
   }
 
   std::set<std::string> find_all() {
@@ -261,7 +260,11 @@ class Packing {
     if (not_files_.empty()) not_files_ = "A checkpoint file was not taken: " + what + ".";
   }
 
-  bool is_torn() const { return all_or_none_ && !not_whole_.empty(); }
+  bool is_torn() const { return all_or_none_ && !(not_whole_.empty() && gone_.empty()); }
+  std::string why_none() const {
+    return is_torn() ? " Killed while it saved, it may have changed the others: none was taken."
+                     : "";
+  }
 
   // Of one that runs. Of one that has ended, all files are read: a program may set their times.
   bool is_nothing_new() const {
@@ -328,6 +331,7 @@ class Packing {
   const Whole whole_;
   std::vector<Choice> choices_;
   std::set<std::string> not_whole_;
+  std::set<std::string> gone_;  // of those that the generation before had, if it was cut short
   std::string not_files_;
   bool lacks_ = false;
   bool copied_ = false;

@@ -185,7 +185,11 @@ class OwnFilesTest : public CppUnit::TestFixture {
     whole(*then, {"b"});
     CPPUNIT_ASSERT(pack(*then)->files.size() == 1);
     then->exit = w->exit;
-    CPPUNIT_ASSERT(pack(*then) == nullptr);
+    const PackedNow without = pack_own_files(*then, false, kLargest, [] {});
+    CPPUNIT_ASSERT(without.pack == nullptr);
+    CPPUNIT_ASSERT_EQUAL(std::string("'a' was gone. Killed while it saved, it may have changed the "
+                                     "others: none was taken."),
+                         without.left_out);
     // One that was killed at once, and one that had ended.
     whole(*w, {"b"});
     w->exit->facts.no_handler = 1;

@@ -76,8 +76,8 @@ struct RelationsBegun {
   JobRange jobs;
   bool opens = false;
   uint64_t most = 1;
-  // The batch's first job. Those before it are other batches': which of the dependences on these
-  // are lost that Pool::unclear() names.
+  // The batch's first job; jobs before it belong to other batches. `lost`: of the dependences that
+  // Pool::unclear() names, those that can never be met.
   JobId first = 0;
   std::vector<LostDependence> lost = {};
 };

@@ -85,17 +85,7 @@ std::optional<std::vector<scheduling::LostDependence>> EndedOthers::lost(
       for (JobId id = range.first; id - range.first < range.count; ++id)
         if (unknown.size() < kAtATime && !known_.contains(id)) unknown.insert(id);
   const bool are_all = unknown.size() < kAtATime;
-  if (!even_so) look_up(turn, archive, unknown);
-  for (const JobId id : unknown) {
-    if (!even_so) break;
-    try {
-      look_up(turn, archive, {id});
-    } catch (const StoreError& e) {
-      known_[id] = {};
-      log(Severity::error) << "how job " << id << " has ended cannot be read; for those that wait "
-                           << "for it it was removed: " << e.what();
-    }
-  }
+  even_so ? look_up_singly(turn, archive, unknown) : look_up(turn, archive, unknown);
   if (!are_all) return std::nullopt;
   std::vector<scheduling::LostDependence> lost;
   for (const auto& one : unclear)
@@ -106,11 +96,25 @@ std::optional<std::vector<scheduling::LostDependence>> EndedOthers::lost(
 
 void EndedOthers::look_up(Turn& turn, Archive& archive, const std::set<JobId>& jobs) {
   std::map<JobId, End> found;
+  // What the database does not have any more counts as removed, too.
   for (const JobId id : jobs) found[id] = {};
   each_ended(turn, archive, jobs, [&](JobId id, const scheduling::JobRecord& job) {
     found[id] = {job.state, job.has_started};
   });
   known_.merge(found);
+}
+
+void EndedOthers::look_up_singly(Turn& turn, Archive& archive, const std::set<JobId>& jobs) {
+  for (const JobId id : jobs) {
+    try {
+      look_up(turn, archive, {id});
+    } catch (const StoreError& e) {
+      known_[id] = {};
+      log(Severity::error) << "how job " << id
+                           << " has ended cannot be read; to the jobs that wait "
+                           << "for it, it counts as removed: " << e.what();
+    }
+  }
 }
 
 // 0: none.

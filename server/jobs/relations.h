@@ -55,6 +55,7 @@ class EndedOthers {
     bool had_started = false;
   };
   void look_up(Turn& turn, Archive& archive, const std::set<JobId>& jobs);
+  void look_up_singly(Turn& turn, Archive& archive, const std::set<JobId>& jobs);
   JobId first_lost(const scheduling::UnclearDependence& unclear) const;
 
   std::map<JobId, End> known_;  // once known it does not change

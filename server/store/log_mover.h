@@ -34,8 +34,8 @@ class LogMover {
   LogMover(std::string path, const LogSizes& sizes) : path_(std::move(path)), sizes_(sizes) {}
   ~LogMover();
 
-  // After a commit the log has so many pages. Waits while it is to. What a reader keeps from being
-  // moved, or cannot be moved, stays in the log, and is not waited for.
+  // The length of the log after a commit. May wait until the thread has moved what is left of it;
+  // not for pages that a reader still needs, or that cannot be moved.
   void noted(int pages);
 
  private:

@@ -65,7 +65,8 @@ elif mode == "half":
 elif mode == "hangs":
     def save_and_hang(*_):
         save(step + 1)
-        time.sleep(1000)
+        while True:
+            signal.pause()
 
     signal.signal(signal.SIGTERM, save_and_hang)
     log = open("log", "a")
