@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "attempt/format.h"
 
 namespace sublet::shepherd {
@@ -59,7 +61,7 @@ Received receive_order(int socket, sublet_frame* frame, int* descriptor) {
     if (count == static_cast<ssize_t>(sizeof *frame) && frame->magic == SUBLET_FRAME_MAGIC &&
         frame->kind == SUBLET_FRAME_RUN)
       return Received::frame;
-    close(*descriptor);
+    close(std::exchange(*descriptor, -1));
   }
 }
 

@@ -501,14 +501,17 @@ void Shepherd::wait_for_news(pollfd* fds, int count) {
 }
 
 void Shepherd::loop() {
+  constexpr int kFixed = 10;
   while (!all_gone_) {
-    pollfd fds[8 + Control::kConnections] = {};
+    pollfd fds[kFixed + Control::kConnections] = {};
     int count = 0;
     for (int fd : {slot_.monitor(), slot_.timer(), slot_.signals(), slot_.listener(),
                    output_.poll_fd(0), output_.poll_fd(1)})
       fds[count++] = {fd, POLLIN, 0};
     fds[count++] = {awaits_growth_ ? bounds_.used_up() : -1, POLLPRI, 0};
     fds[count++] = {slot_.room().poll_fd(), POLLIN, 0};
+    fds[count++] = {slot_.link(), POLLIN, 0};
+    fds[count++] = {slot_.next_connection(), POLLRDHUP, 0};
     for (int i = 0; i < Control::kConnections; ++i)
       fds[count++] = {control_.connection(i), POLLIN, 0};
     wait_for_news(fds, count);
@@ -519,7 +522,7 @@ void Shepherd::loop() {
     if (fds[7].revents && slot_.room().is_empty()) room_is_empty_ = true;
     if (room_is_empty_) look_who_is_left();
     for (int i = 0; i < Control::kConnections; ++i)
-      if (fds[8 + i].revents) read_control(i);
+      if (fds[kFixed + i].revents) read_control(i);
     if (fds[3].revents) control_.accept(slot_.listener());
     for (int i = 0; i < 2; ++i) {
       if (fds[4 + i].revents && !(fds[4 + i].revents & POLLIN)) output_.ended(i);
@@ -532,6 +535,8 @@ void Shepherd::loop() {
     int64_t now = boot_now();
     act(machine_.tick(now), now);
     look_after(now);
+    if (fds[8].revents) slot_.take_order();
+    if (fds[9].revents) slot_.drop_order();
   }
 }
 

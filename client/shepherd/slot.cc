@@ -33,8 +33,8 @@ struct Shared {
 };
 Shared* shared;
 
-bool close_from(int first) {
-  return syscall(SYS_close_range, static_cast<unsigned>(first), ~0u, 0) == 0;
+bool close_between(int first, unsigned last) {
+  return syscall(SYS_close_range, static_cast<unsigned>(first), last, 0) == 0;
 }
 
 }  // namespace
@@ -133,11 +133,20 @@ bool Slot::meet_monitor(const char* path, const sublet_frame& hello) {
   return send_frame(kMonitor, hello);
 }
 
+void Slot::take_order() {
+  if (has_next() || link_lost_) return;
+  link_lost_ = receive_order(kLink, &next_, &next_connection_) == Received::lost;
+}
+
+void Slot::drop_order() {
+  if (has_next() && is_taken_back(next_, next_connection_))
+    close(std::exchange(next_connection_, -1));
+}
+
 bool Slot::tell_end(const sublet_frame& ended, bool may_wait) {
-  pollfd next = {kLink, POLLIN, 0};
+  take_order();
   end_ = ended;
-  owes_end_ =
-      may_wait && connected_ && !stopped_ && poll(&next, 1, 0) == 1 && next.revents == POLLIN;
+  owes_end_ = may_wait && connected_ && !stopped_ && has_next();
   return owes_end_ || say_end(ended);
 }
 
@@ -163,15 +172,23 @@ int Slot::run_attempt(const char* folder, const sublet_frame& order, int connect
   return status;
 }
 
+bool Slot::close_attempts() const {
+  if (!has_next()) return close_between(kFirstOfAttempt, ~0u);
+  const bool are_closed =
+      next_connection_ == kFirstOfAttempt ||
+      close_between(kFirstOfAttempt, static_cast<unsigned>(next_connection_) - 1);
+  return are_closed && close_between(next_connection_ + 1, ~0u);
+}
+
 int Slot::run_next() {
-  sublet_frame order;
-  int connection = -1;
-  const Received received = receive_order(kLink, &order, &connection);
-  if (received == Received::lost) stop();
+  take_order();
+  if (link_lost_ && !has_next()) stop();
+  const sublet_frame order = next_;
+  const int connection = std::exchange(next_connection_, -1);
   owed_ = std::exchange(owes_end_, false);
   const sublet_frame before = end_;
   int status = Shepherd::kDone;
-  if (received == Received::frame) {
+  if (connection >= 0) {
     char folder[SUBLET_PATH_MAX_BYTES + 1];
     snprintf(folder, sizeof folder, "%s/attempts/%llu.%u", state_folder_,
              static_cast<unsigned long long>(order.job), order.attempt);
@@ -185,15 +202,15 @@ int Slot::run_next() {
     }
   }
   if (owed_) say_end(before);  // this one was passed over
-  if (!close_from(kFirstOfAttempt) || chdir("/") != 0) status = Shepherd::kBadOrder;
+  if (!close_attempts() || chdir("/") != 0) status = Shepherd::kBadOrder;
   if (status != Shepherd::kDone) stop();
   return status;
 }
 
 void Slot::wait() {
   if (stopped_) return;
-  pollfd fds[] = {{kLink, POLLIN, 0}, {kSignals, POLLIN, 0}};
-  while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+  pollfd fds[] = {{link(), POLLIN, 0}, {kSignals, POLLIN, 0}};
+  while (poll(fds, 2, link() < 0 ? 0 : -1) < 0 && errno == EINTR) {
   }
   struct signalfd_siginfo info;
   while (read(kSignals, &info, sizeof info) == static_cast<ssize_t>(sizeof info))

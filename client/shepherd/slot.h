@@ -55,6 +55,15 @@ class Slot {
     return is_behind(order) && is_hung_up(connection);
   }
   void note_end(bool had_to_leave) { had_to_leave_ = had_to_leave; }
+  // The link, if the next order may still come; else -1.
+  int link() const { return next_connection_ < 0 && !link_lost_ ? kLink : -1; }
+  // That of a next order that the client may take back: it is then at its end (POLLRDHUP). Else -1.
+  int next_connection() const { return is_behind(next_) ? next_connection_ : -1; }
+  // Takes the next order from the link. It waits here and not there: as long as a descriptor is on
+  // its way anywhere on the machine, the kernel looks for lost ones whenever a socket is closed.
+  void take_order();
+  // If the client has taken the next order back: another one may come.
+  void drop_order();
   // To end after this attempt.
   void stop() { stopped_ = true; }
 
@@ -75,12 +84,15 @@ class Slot {
   };
 
   static bool is_behind(const sublet_frame& order) { return order.arg[0] != 0; }
+  bool has_next() const { return next_connection_ >= 0; }
   // Null, or what failed, with errno.
   const char* prepare();
   void wait();
   int run_next();
   bool say_end(const sublet_frame& ended);
   int run_attempt(const char* folder, const sublet_frame& order, int connection);
+  // What the attempt has opened; not the connection of the next one.
+  bool close_attempts() const;
 
   const char* state_folder_ = "";
   // Only what is written of these is memory that every slot has.
@@ -97,6 +109,10 @@ class Slot {
   // The socket of `control` is kept, and its name goes from folder to folder.
   bool listens_ = false;
   char kept_control_[SUBLET_PATH_MAX_BYTES + 16];
+  // The order that is next, and its connection; -1: there is none yet.
+  sublet_frame next_ = {};
+  int next_connection_ = -1;
+  bool link_lost_ = false;
   bool had_to_leave_ = false;  // the last attempt
   bool stopped_ = false;
 };

@@ -28,6 +28,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
   CPPUNIT_TEST(attempts_leave_no_descriptor);
   CPPUNIT_TEST(real_time_comes_back_with_the_next_attempt);
   CPPUNIT_TEST(orders_wait_for_their_turn);
+  CPPUNIT_TEST(an_order_that_waits_is_not_in_the_link);
   CPPUNIT_TEST(the_next_ones_greeting_tells_the_monitor_of_the_end);
   CPPUNIT_TEST(nobody_follows_one_that_had_to_leave);
   CPPUNIT_TEST(an_empty_slot_ends_with_its_client);
@@ -54,6 +55,15 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     int count = 0;
     const std::string folder = "/proc/" + std::to_string(process.pid) + "/fd";
     for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator(folder)) ++count;
+    return count;
+  }
+  static int open_sockets(const ProcessId& process) {
+    int count = 0;
+    const std::string folder = "/proc/" + std::to_string(process.pid) + "/fd";
+    for (const auto& one : std::filesystem::directory_iterator(folder)) {
+      std::error_code closed;
+      count += std::filesystem::read_symlink(one, closed).string().starts_with("socket:");
+    }
     return count;
   }
 
@@ -211,6 +221,32 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
       CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.exit_of(ended).facts.outcome);
       CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_LEAVE_NONE}, rig.exit_of(ended).facts.reason);
     }
+  }
+
+  // With a descriptor in it, each socket that is closed on the machine would cost the kernel a
+  // look.
+  void an_order_that_waits_is_not_in_the_link() {
+    Rig rig;
+    SlotShepherd slot = rig.start_slot();
+    const AttemptOrder first = rig.script("touch here; until [ -e go ]; do sleep 0.01; done");
+    const AttemptOrder second = rig.order({"exit", "0"});
+    const std::string folder = rig.prepare(first);
+    rig.prepare(second);
+    const auto one = slot.run(name_of(first));
+    CPPUNIT_ASSERT(wait_until([&] { return system_files().exists(folder + "/work/here"); }));
+    const int before = open_sockets(slot.id());
+    const auto takes = [&] { return open_sockets(slot.id()) == before + 1; };
+    {
+      const auto taken_back = slot.run(name_of(second), true);
+      CPPUNIT_ASSERT(wait_until(takes));
+    }
+    CPPUNIT_ASSERT(wait_until([&] { return open_sockets(slot.id()) == before; }));
+    const auto other = slot.run(name_of(second), true);
+    CPPUNIT_ASSERT(wait_until(takes));
+    CPPUNIT_ASSERT(!system_files().exists(folder + "/exit"));
+    let_go(folder);
+    CPPUNIT_ASSERT(rig.receive(other.control.get(), SUBLET_FRAME_ENDED).has_value());
+    CPPUNIT_ASSERT_EQUAL(int64_t{SUBLET_OUTCOME_EXITED}, rig.exit_of(folder).facts.outcome);
   }
 
   // Where the cgroups are kept: removing them may take longer than the monitor waits.
