@@ -474,8 +474,13 @@ void OrderDesk::release_slot(const AttemptName& name) {
   if (free_slot(name)) slot_freed_();
 }
 
-bool OrderDesk::reuse_folder(const Assignment& what, const std::string& folder) {
-  return spare_folders_.take(folder, what.uid, what.user);
+std::optional<uint64_t> OrderDesk::untouched_folder(const Assignment& what,
+                                                    const std::string& folder) const {
+  return spare_folders_.untouched(folder, what.uid);
+}
+
+bool OrderDesk::reuse_folder(const Assignment& what, const std::string& folder, bool is_untouched) {
+  return spare_folders_.take(folder, what.uid, what.user, is_untouched);
 }
 
 void OrderDesk::forget(const AttemptName& name) {

@@ -229,9 +229,10 @@ class OrderDesk {
   void release_slot(const AttemptName& name);
   // The same; true: start_ahead() is left to the caller, because orders wait.
   bool free_slot(const AttemptName& name);
-  // Takes over the folder of an attempt that is over, for another one. False: it is still there and
-  // has to be removed.
-  bool reuse_folder(const Assignment& what, const std::string& folder);
+  // See SpareFolders: of an attempt that has ended; and takes over its folder when it is over, for
+  // another one.
+  std::optional<uint64_t> untouched_folder(const Assignment& what, const std::string& folder) const;
+  bool reuse_folder(const Assignment& what, const std::string& folder, bool is_untouched);
   // Its folder has been removed.
   void forget(const AttemptName& name);
   uint32_t slots_free();

@@ -39,6 +39,9 @@ constexpr int64_t kSyncAfterMs = 20;
 // So often: removals, which nobody waits for, because each alone would wake two threads.
 constexpr int64_t kRoundMs = 20;
 
+// After the first of a round; the others are removed meanwhile.
+constexpr int64_t kRemovedToldMs = 2;
+
 int64_t until_round_ms() { return kRoundMs - system_clock().boot_ns() / 1'000'000 % kRoundMs; }
 // What the removal of so much costs nobody notices; a process of its own costs a millisecond.
 constexpr uint64_t kRemovedHere = 200;  // entries
@@ -365,20 +368,34 @@ void AttemptTasks::do_checkpoint(const WorkPtr& work) {
 
 void AttemptTasks::close_and_hand_in(const WorkPtr& work) {
   note_health(work);  // before the slot is free for the next order
-  if (seal(work)) desk_.start_ahead();
+  const bool others_wait = seal(work);
+  // Before the others, so that the reactor is woken once for both.
+  const bool is_handed_in = hand_in_at_once(work);
+  if (others_wait) desk_.start_ahead();
   const auto sync = [this, work] {
     if (!work->over) outlive_power(files_, *work);
   };
   post(threads_.removals, work, sync, kSyncAfterMs + until_round_ms());
-  if (!has_nothing_to_send(*work, files_))
-    return post(threads_.uploads, work, [this, work] {
-      find_end(*work, files_);
-      note_eviction(work);
-      do_hand_in(work);
-    });
-  const auto report_it = [this, work] { do_hand_in(work); };
-  if (!is_soon_reported(*work)) return post(threads_.workers, work, report_it);
-  guarded(threads_.workers, work, report_it)();
+  if (is_handed_in) return;
+  if (has_nothing_to_send(*work, files_))
+    return post(threads_.workers, work, [this, work] { do_hand_in(work); });
+  post(threads_.uploads, work, [this, work] {
+    find_end(*work, files_);
+    note_eviction(work);
+    do_hand_in(work);
+  });
+}
+
+// False: that is left to another thread. The slot is free already: no failure may keep it empty.
+bool AttemptTasks::hand_in_at_once(const WorkPtr& work) {
+  try {
+    if (!has_nothing_to_send(*work, files_) || !is_soon_reported(*work)) return false;
+    guarded(threads_.workers, work, [this, work] { do_hand_in(work); })();
+    return true;
+  } catch (const std::exception& error) {
+    log(Severity::debug) << work->label() << " is not reported at once: " << error.what();
+    return false;
+  }
 }
 
 // Of a short job that left a few small files, and nothing to send: slots may wait for that.
@@ -386,6 +403,11 @@ bool AttemptTasks::is_soon_reported(AttemptWork& work) const {
   constexpr size_t kFewEntries = 50;
   constexpr int64_t kShortUs = 1'000'000;
   if (work.exit->facts.wall_us > kShortUs || work.short_of != Shortage::Of::kNothing) return false;
+  if (const auto bytes = desk_.untouched_folder(*work.assignment, work.folder)) {
+    work.is_untouched = true;
+    work.disk_use = *bytes;
+    return true;
+  }
   // A job with this client's account may have written them itself.
   for (const char* name : {SUBLET_STDOUT_FILE, SUBLET_STDERR_FILE})
     if (files_.exists(work.folder + "/" + name)) return false;
@@ -493,14 +515,29 @@ void AttemptTasks::do_remove(const WorkPtr& work) {
   const bool shepherd_ended = exit_of(*work, files_, &error).has_value();
   if (!shepherd_ended) settings_.cgroups.remove_left_over();
   try {
-    const bool reused =
-        !work->outlives_power && desk_.reuse_folder(*work->assignment, work->folder);
+    const bool reused = !work->outlives_power &&
+                        desk_.reuse_folder(*work->assignment, work->folder, work->is_untouched);
     if (!reused) discard(*work);
   } catch (const std::exception& error) {
     log(Severity::error) << work->label() << ": its folder cannot be removed: " << error.what();
   }
   desk_.forget(work->assignment->name);
-  events_.removed(work);
+  tell_removed(work);
+}
+
+void AttemptTasks::tell_removed(const WorkPtr& work) {
+  std::lock_guard lock(removed_mutex_);
+  if (removed_.empty()) threads_.removals.post([this] { tell_all_removed(); }, kRemovedToldMs);
+  removed_.push_back(work);
+}
+
+void AttemptTasks::tell_all_removed() {
+  std::vector<WorkPtr> removed;
+  {
+    std::lock_guard lock(removed_mutex_);
+    removed.swap(removed_);
+  }
+  for (const WorkPtr& work : removed) events_.removed(work);
 }
 
 void AttemptTasks::discard(const AttemptWork& work) {

@@ -10,7 +10,9 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 #include "client/attempts/eviction_notes.h"
@@ -136,8 +138,12 @@ class AttemptTasks : public NextAttempts {
   void do_checkpoint(const WorkPtr& work);
   // Releases the slot before anything is uploaded.
   void close_and_hand_in(const WorkPtr& work);
+  bool hand_in_at_once(const WorkPtr& work);
   void do_hand_in(const WorkPtr& work);
   void do_remove(const WorkPtr& work);
+  // Several at once, because each alone would wake the reactor.
+  void tell_removed(const WorkPtr& work);
+  void tell_all_removed();
   // Removes its folder.
   void discard(const AttemptWork& work);
   // For `sublet owner history`, if the attempt had to leave.
@@ -169,6 +175,8 @@ class AttemptTasks : public NextAttempts {
   const TaskEvents events_;
   EvictionNotes evictions_;
   std::atomic<bool> stopping_{false};
+  std::mutex removed_mutex_;
+  std::vector<WorkPtr> removed_;  // whose event is yet to come
 };
 
 }  // namespace sublet::client

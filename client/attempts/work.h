@@ -97,6 +97,7 @@ struct AttemptWork {
   bool health_noted = false;         // note_health() has been done
   bool eviction_noted = false;       // note_eviction() has been done
   std::optional<uint64_t> disk_use;  // of its folder, once it has ended
+  bool is_untouched = false;         // the folder: it has no output, and nothing of the job's
   int64_t retry_ms = 0;              // the current back-off
   size_t inputs_here = 0;            // number fetched; the next one may be in progress
   std::shared_ptr<Incoming> incoming;

@@ -389,7 +389,7 @@ void hand_in_all(Uploader& to, const JobSettings& settings) {
   if (!files) work.files_packed = true;  // none is needed
   if (resumes_elsewhere) try_checkpoint(to, settings, false);
   if (files) note_own_files(work);
-  if (failed_or_done) {
+  if (failed_or_done && !work.is_untouched) {
     Outputs outputs{to, work, settings.file_bound(what), settings.output_file_most,
                     settings.text_bound(what)};
     for (const auto& output : what.job.outputs) outputs.send_output(output);

@@ -41,12 +41,20 @@ UniqueFd open_there(int folder, const char* name, int flags) {
   return UniqueFd(openat(folder, name, flags | O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 }
 
-bool is_as_made(const UniqueFd& opened, int64_t uid, mode_t mode) {
+uint64_t bytes_of(const struct stat& about) {
+  constexpr uint64_t kBlock = 512;  // unit of st_blocks on every file system
+  return static_cast<uint64_t>(about.st_blocks) * kBlock;
+}
+
+// What it takes of the disk (bytes); none: it is not.
+std::optional<uint64_t> is_as_made(const UniqueFd& opened, int64_t uid, mode_t mode) {
   struct stat about;
-  return opened.valid() && fstat(opened.get(), &about) == 0 && about.st_mode == mode &&
-         about.st_uid == static_cast<uid_t>(uid) && about.st_gid == static_cast<gid_t>(uid) &&
-         (S_ISDIR(mode) || about.st_nlink == 1) &&
-         flistxattr(opened.get(), nullptr, 0) <= 0;  // access control lists, too
+  const bool is = opened.valid() && fstat(opened.get(), &about) == 0 && about.st_mode == mode &&
+                  about.st_uid == static_cast<uid_t>(uid) &&
+                  about.st_gid == static_cast<gid_t>(uid) &&
+                  (S_ISDIR(mode) || about.st_nlink == 1) &&
+                  flistxattr(opened.get(), nullptr, 0) <= 0;  // access control lists, too
+  return is ? std::optional(bytes_of(about)) : std::nullopt;
 }
 
 // Until the next attempt begins.
@@ -78,22 +86,29 @@ bool is_folder(int above, const dirent64& entry) {
   return fstatat(above, entry.d_name, &about, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(about.st_mode);
 }
 
-bool has_only_known_names(int folder) {
+enum class Texts { kMayBe, kNone };
+
+bool has_only_known_names(int folder, Texts texts) {
   FolderNames names(folder);
   while (const dirent64* entry = names.next()) {
     const std::string_view name = entry->d_name;
-    const bool known =
-        is_folder(folder, *entry)
-            ? is_among(kFolders, name)
-            : is_among(kWrittenOver, name) || is_among(kTexts, name) || name == SUBLET_STATUS_FILE;
+    const bool known = is_folder(folder, *entry)
+                           ? is_among(kFolders, name)
+                           : is_among(kWrittenOver, name) || name == SUBLET_STATUS_FILE ||
+                                 (texts == Texts::kMayBe && is_among(kTexts, name));
     if (!known) return false;
   }
   return !names.failed();
 }
 
+bool is_empty(int folder) {
+  FolderNames names(folder);
+  return names.next() == nullptr && !names.failed();
+}
+
 // So that it is as a new one, but for what is written over. False: it cannot be used again.
 bool make_plain(int folder, int64_t uid) {
-  if (!has_only_known_names(folder)) return false;
+  if (!has_only_known_names(folder, Texts::kMayBe)) return false;
   const UniqueFd status = open_there(folder, SUBLET_STATUS_FILE, 0);
   if (!is_as_made(status, uid, S_IFREG | 0600)) return false;
   std::array<UniqueFd, kFolders.size()> inner;
@@ -158,10 +173,32 @@ void SpareFolders::add(Spare spare) {
   if (old) files_.remove_tree(old->folder);
 }
 
-bool SpareFolders::take(const std::string& folder, int64_t uid, const std::string& user) {
+std::optional<uint64_t> SpareFolders::untouched(const std::string& folder, int64_t uid) const {
+  if (most_ == 0 || uid < 0) return std::nullopt;
+  const UniqueFd opened = open_there(AT_FDCWD, folder.c_str(), O_DIRECTORY);
+  if (!opened.valid() || !is_closed(opened.get()) ||
+      !has_only_known_names(opened.get(), Texts::kNone))
+    return std::nullopt;
+  const UniqueFd status = open_there(opened.get(), SUBLET_STATUS_FILE, 0);
+  auto bytes = is_as_made(status, uid, S_IFREG | 0600);
+  for (const char* name : kFolders) {
+    const UniqueFd inner = open_there(opened.get(), name, O_DIRECTORY);
+    const auto more = is_as_made(inner, uid, S_IFDIR | 0700);
+    if (!bytes || !more || !is_empty(inner.get())) return std::nullopt;
+    *bytes += *more;
+  }
+  struct stat about;
+  for (const char* name : kWrittenOver)
+    if (fstatat(opened.get(), name, &about, AT_SYMLINK_NOFOLLOW) == 0) *bytes += bytes_of(about);
+  return bytes;
+}
+
+bool SpareFolders::take(const std::string& folder, int64_t uid, const std::string& user,
+                        bool is_untouched) {
   if (most_ == 0 || uid < 0) return false;
   const UniqueFd opened = open_there(AT_FDCWD, folder.c_str(), O_DIRECTORY);
-  if (!opened.valid() || !is_closed(opened.get()) || !make_plain(opened.get(), uid)) return false;
+  if (!opened.valid()) return false;
+  if (!is_untouched && (!is_closed(opened.get()) || !make_plain(opened.get(), uid))) return false;
   for (const char* name : kWrittenOver)
     if (!set_aside(opened.get(), name)) return false;
   std::string spare;

@@ -24,10 +24,14 @@ class SpareFolders {
 
   // Makes the folder of an attempt. Throws FileError.
   void make(const std::string& folder, int64_t uid, const std::string& user);
+  // Of an attempt of which no process is left: what its folder takes of the disk (bytes), if
+  // nothing is in it but the files that every attempt has, and it is closed to the slot's account.
+  // None: it cannot be used again as it is.
+  std::optional<uint64_t> untouched(const std::string& folder, int64_t uid) const;
   // Takes it over when the attempt is over, unless more was left in it than the files that every
-  // attempt has and a few small ones of the job, which are removed. False: it is still there and
-  // has to be removed.
-  bool take(const std::string& folder, int64_t uid, const std::string& user);
+  // attempt has and a few small ones of the job, which are removed. `is_untouched`: untouched() has
+  // found none. False: it is still there and has to be removed.
+  bool take(const std::string& folder, int64_t uid, const std::string& user, bool is_untouched);
 
  private:
   struct Spare {

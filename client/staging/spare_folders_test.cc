@@ -11,6 +11,7 @@
 #include "attempt/folder.h"
 #include "base/testing/temporary_folder.h"
 #include "client/attempts/assignment.h"
+#include "client/machine/disk_usage.h"
 
 namespace sublet::client {
 namespace {
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 class SpareFoldersTest : public CppUnit::TestFixture {
   CPPUNIT_TEST_SUITE(SpareFoldersTest);
   CPPUNIT_TEST(a_plain_folder_is_used_again);
+  CPPUNIT_TEST(one_that_is_untouched);
   CPPUNIT_TEST(a_few_files_are_removed);
   CPPUNIT_TEST(only_for_the_same_user_and_account);
   CPPUNIT_TEST(not_if_anything_was_left);
@@ -66,7 +68,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     const ino_t folder = inode(attempt(1)), order = inode(attempt(1) + "/" SUBLET_ORDER_FILE);
     // As it was while the attempt ran: somebody killed its shepherd.
     CPPUNIT_ASSERT_EQUAL(0, chmod(attempt(1).c_str(), 0710));
-    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann"));
+    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann", false));
     CPPUNIT_ASSERT(!fs::exists(attempt(1)));
     spares.make(attempt(2), kUid, "ann");
     CPPUNIT_ASSERT_EQUAL(folder, inode(attempt(2)));
@@ -86,6 +88,30 @@ class SpareFoldersTest : public CppUnit::TestFixture {
                          system_files().read_file(attempt(2) + "/" SUBLET_ORDER_FILE, 100));
   }
 
+  void one_that_is_untouched() {
+    if (skip()) return;
+    SpareFolders spares(system_files(), state_, 2);
+    spares.make(attempt(1), kUid, "ann");
+    fill(attempt(1));
+    const std::string output = attempt(1) + "/" SUBLET_STDOUT_FILE, work = attempt(1) + "/work";
+    CPPUNIT_ASSERT(!spares.untouched(attempt(1), kUid));
+    fs::remove(output);
+    // What a look at all that is in it finds.
+    CPPUNIT_ASSERT(disk_usage(attempt(1), 100) == spares.untouched(attempt(1), kUid));
+    CPPUNIT_ASSERT(!spares.untouched(attempt(1), kUid + 1));
+    CPPUNIT_ASSERT(!spares.untouched(attempt(2), kUid));
+    for (const std::string& name : {work + "/.hidden", attempt(1) + "/checkpoint/checkpoint"}) {
+      system_files().write_atomic(name, "");
+      CPPUNIT_ASSERT_MESSAGE(name, !spares.untouched(attempt(1), kUid));
+      fs::remove(name);
+    }
+    const ino_t folder = inode(attempt(1));
+    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann", true));
+    spares.make(attempt(2), kUid, "ann");
+    CPPUNIT_ASSERT_EQUAL(folder, inode(attempt(2)));
+    CPPUNIT_ASSERT(!fs::exists(attempt(2) + "/" SUBLET_EXIT_FILE));
+  }
+
   void a_few_files_are_removed() {
     if (skip()) return;
     SpareFolders spares(system_files(), state_, 2);
@@ -99,7 +125,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     CPPUNIT_ASSERT(mkfifo((work + "pipe").c_str(), 0600) == 0);
     system_files().write_atomic(work + "out", "text");
     system_files().write_atomic(attempt(1) + "/checkpoint/checkpoint", "text");
-    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann"));
+    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann", false));
     CPPUNIT_ASSERT_EQUAL(std::string("kept"), system_files().read_file(elsewhere, 100));
     spares.make(attempt(2), kUid, "ann");
     CPPUNIT_ASSERT_EQUAL(folder, inode(attempt(2)));
@@ -113,7 +139,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     spares.make(attempt(1), kUid, "ann");
     fill(attempt(1));
     const ino_t folder = inode(attempt(1));
-    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann"));
+    CPPUNIT_ASSERT(spares.take(attempt(1), kUid, "ann", false));
     spares.make(attempt(2), kUid, "bob");
     spares.make(attempt(3), kUid + 1, "ann");
     CPPUNIT_ASSERT(inode(attempt(2)) != folder && inode(attempt(3)) != folder);
@@ -157,8 +183,11 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     for (const auto& [what, leave] : left) {
       spares.make(folder, kUid, "ann");
       fill(folder);
+      fs::remove(folder + "/" SUBLET_STDOUT_FILE);
+      CPPUNIT_ASSERT_MESSAGE(what, spares.untouched(folder, kUid));
       leave();
-      CPPUNIT_ASSERT_MESSAGE(what, !spares.take(folder, kUid, "ann"));
+      CPPUNIT_ASSERT_MESSAGE(what, !spares.untouched(folder, kUid));
+      CPPUNIT_ASSERT_MESSAGE(what, !spares.take(folder, kUid, "ann", false));
       CPPUNIT_ASSERT_MESSAGE(what, fs::exists(folder));
       fs::remove_all(folder);
       fs::remove(state_ + "/page");
@@ -172,7 +201,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
       spares.make(attempt(i), kUid, "ann");
       fill(attempt(i));
     }
-    for (int i = 1; i <= 5; ++i) CPPUNIT_ASSERT(spares.take(attempt(i), kUid, "ann"));
+    for (int i = 1; i <= 5; ++i) CPPUNIT_ASSERT(spares.take(attempt(i), kUid, "ann", false));
     CPPUNIT_ASSERT_EQUAL(size_t{2}, system_files().list(state_ + "/spare").size());
   }
 
@@ -187,7 +216,7 @@ class SpareFoldersTest : public CppUnit::TestFixture {
     if (geteuid() == 0) return;
     SpareFolders spares(system_files(), state_, 2);
     spares.make(attempt(1), -1, "ann");
-    CPPUNIT_ASSERT(!spares.take(attempt(1), -1, "ann"));
+    CPPUNIT_ASSERT(!spares.take(attempt(1), -1, "ann", false));
   }
 };
 
