@@ -23,7 +23,7 @@ namespace sublet::client {
 
 class Reporter {
  public:
-  static constexpr int64_t kGatherNs = 4'000'000;
+  static constexpr int64_t kGatherNs = 8'000'000;
 
   // answered: VERDICT_... for a start or an end. waits: an end could not be reported
   // now. Both are called on the reporter's thread. has_work: orders wait for a slot; called on any
