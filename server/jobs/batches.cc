@@ -195,8 +195,10 @@ void JobService::check_hours(Turn& turn, const std::string& user, std::set<std::
 }
 
 // The ids of the jobs follow those that there are.
-void JobService::settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs) {
-  Relations(archive_, access_).settle(turn, caller, turn.pool().counters().next_job, specs);
+void JobService::settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs,
+                                  const OtherJobs& others) {
+  const JobId first = turn.pool().counters().next_job;
+  Relations(archive_, access_).settle(turn, caller, first, specs, others);
 }
 
 // All jobs in this transaction.
@@ -241,7 +243,7 @@ void JobService::commit_in(Turn& turn, const Caller& caller, BatchRow batch, Con
     batch.first_job = reserve(turn, batch, contents);
   } else {
     check_needs(turn.pool(), contents.needs);
-    settle_relations(turn, caller, contents.specs);
+    settle_relations(turn, caller, contents.specs, contents.others);
     batch.first_job = enter(turn, batch, contents.specs);
     turn.changes().dropped_parts.push_back(batch.id);
   }
@@ -256,6 +258,7 @@ Contents JobService::contents_of(const Caller& caller, BatchId id) {
   if (!batch || batch->uid != caller.uid) throw batch_unknown(id);
   if (batch->committed) throw batch_committed(id);
   Contents contents = read_contents(archive_, *batch, settings_.slice);
+  Relations(archive_, access_).find_ended(pipeline_, questions_, caller, contents.others);
   if (contents.in_slices)
     for (const auto& needs : contents.needs)
       pipeline_.ask([&](const scheduling::Pool& pool, Micros) { check_needs(pool, {needs}); });
@@ -340,15 +343,24 @@ JobId JobService::submit(const Caller& caller, const std::string& request, const
   note_needs(specs[0].spec, needs);
   std::set<std::string> hours;
   if (!specs[0].spec.hours.empty()) hours.insert(specs[0].spec.hours);
+  OtherJobs others;
+  std::optional<Refusal> refused;
+  try {
+    others.add(specs[0]);
+    Relations(archive_, access_).find_ended(pipeline_, questions_, caller, others);
+  } catch (const Refusal& refusal) {
+    refused = refusal;  // unless this is a repeat, which gets its first answer
+  }
   JobId id = 0;
   pipeline_.perform([&](Turn& turn) {
     if (auto answer = turn.answered(key, digest)) {
       id = std::stoull(*answer);
       return;
     }
+    if (refused) throw *refused;
     check_hours(turn, caller.user, hours, "hours");
     check_needs(turn.pool(), needs);
-    settle_relations(turn, caller, specs);
+    settle_relations(turn, caller, specs, others);
     const BatchId batch = turn.apply(scheduling::BatchOpened{caller.user}).answer.batch;
     BatchRow row{batch, caller.uid, caller.user, spec.name, host, true, turn.now(), 0, 1};
     row.first_job = id = enter(turn, row, specs);

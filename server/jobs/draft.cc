@@ -124,7 +124,6 @@ void gate(std::vector<SpecRange> specs, Contents& contents) {
   }
   refusing([&] { check_dependences(specs); });
   check_sources_within(specs);
-  for (const SpecRange& range : specs) contents.others.add(range);
   contents.gated = true;
 }
 
@@ -144,6 +143,7 @@ Contents read_contents(Archive& archive, const BatchRow& batch, const SliceSize&
     check_inputs(archive, range->spec, batch.id, inputs);
     if (!range->spec.hours.empty()) contents.hours.insert(range->spec.hours);
     note_needs(range->spec, contents.needs);
+    contents.others.add(*range);
     has_relations = has_relations || !range->spec.waits_for.empty();
     if (contents.in_slices) continue;
     contents.in_slices = slice.is_full(first.entries(), contents.specs.size(), 0);

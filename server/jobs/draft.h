@@ -95,7 +95,7 @@ struct Contents {
   std::vector<SpecRange> specs;
   bool in_slices = false;
   bool gated = false;  // in slices, and some wait for others
-  OtherJobs others;    // in slices: those of other batches for which they wait
+  OtherJobs others;    // those of other batches for which they wait
   std::set<std::string> hours;
   AskedNeeds needs;
 };

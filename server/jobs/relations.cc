@@ -1,6 +1,8 @@
 #include "server/jobs/relations.h"
 
+#include <algorithm>
 #include <functional>
+#include <span>
 
 #include "base/log.h"
 #include "server/jobs/sources.h"
@@ -23,15 +25,22 @@ Refusal never(JobId id, const std::string& what) {
                  "Run that again first, or wait for its end only (after_any).", subject);
 }
 
+Refusal unreadable(const std::string& why) {
+  return Refusal(Refusal::Kind::kUnavailable, "server.disk",
+                 "how the jobs have ended for which the batch waits cannot be read now: " + why,
+                 "Try again in a moment; the server's log says more.", "database");
+}
+
 Refusal too_many() {
   return Refusal(Refusal::Kind::kLimitExceeded, "relation.too_many",
                  "the batch waits for more than 10,000 jobs of other batches",
                  "Wait for the last of them only.", "batch");
 }
 
-// The record of a job that has ended as this turn has left it; `row`: as it is committed.
-scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
-  const auto& changed = turn.changes().jobs;
+using Changed = std::map<JobId, scheduling::JobRecord>;
+
+// The record of a job that has ended as a turn has left it; `row`: as it is committed.
+scheduling::JobRecord present(const Changed& changed, const JobRow& row, JobId id) {
   auto it = changed.upper_bound(id);
   if (it != changed.begin()) {
     const scheduling::JobRecord& record = (--it)->second;
@@ -44,7 +53,7 @@ scheduling::JobRecord present(Turn& turn, const JobRow& row, JobId id) {
 constexpr JobId kGap = 8;
 
 // Of these jobs, which have ended, those of which anything is known.
-void each_ended(Turn& turn, Archive& archive, const std::set<JobId>& jobs,
+void each_ended(const Changed& changed, Archive& archive, const std::set<JobId>& jobs,
                 const std::function<void(JobId, const scheduling::JobRecord&)>& visit) {
   JobQuery query;
   for (const JobId id : jobs) {
@@ -57,7 +66,7 @@ void each_ended(Turn& turn, Archive& archive, const std::set<JobId>& jobs,
     const JobPage page = archive.runs(query, after, 1000);
     for (const JobRow& row : page.rows)
       for (JobId id = row.job.id; id < row.job.id + row.job.count; ++id)
-        if (jobs.contains(id)) visit(id, present(turn, row, id));
+        if (jobs.contains(id)) visit(id, present(changed, row, id));
     if (page.next == 0) break;
     after = page.next;
   }
@@ -98,7 +107,7 @@ void EndedOthers::look_up(Turn& turn, Archive& archive, const std::set<JobId>& j
   std::map<JobId, End> found;
   // What the database does not have any more counts as removed, too.
   for (const JobId id : jobs) found[id] = {};
-  each_ended(turn, archive, jobs, [&](JobId id, const scheduling::JobRecord& job) {
+  each_ended(turn.changes().jobs, archive, jobs, [&](JobId id, const scheduling::JobRecord& job) {
     found[id] = {job.state, job.has_started};
   });
   known_.merge(found);
@@ -134,24 +143,55 @@ void name_by_ids(JobId first, SpecRange& range) {
       if (jobs.of_this_batch) jobs = {false, first + jobs.first, jobs.count};
 }
 
-void Relations::settle(Turn& turn, const Caller& caller, JobId first,
-                       std::vector<SpecRange>& specs) const {
-  refusing([&] { check_dependences(specs); });
-  OtherJobs others;
-  for (SpecRange& range : specs) {
-    others.add(range);
-    name_by_ids(first, range);
+void Relations::find_ended(Pipeline& pipeline, QuestionGate& questions, const Caller& caller,
+                           OtherJobs& others) const {
+  for (const Condition condition : {Condition::kDone, Condition::kEnded, Condition::kStarted}) {
+    std::set<JobId> ended = not_live(pipeline, others.of(condition));
+    if (ended.empty()) continue;
+    try {
+      questions.ask(caller.user, [&] { require_ended(caller, ended, condition, {}); });
+    } catch (const StoreError& e) {
+      throw unreadable(e.what());
+    }
+    others.ended(condition) = std::move(ended);
   }
+}
+
+std::set<JobId> Relations::not_live(Pipeline& pipeline,
+                                    const std::set<scheduling::JobRange>& jobs) const {
+  constexpr size_t kAsked = 1000;  // jobs in one question
+  std::vector<JobId> all;
+  for (const scheduling::JobRange& range : jobs)
+    for (JobId id = range.first; id - range.first < range.count; ++id) all.push_back(id);
+  std::set<JobId> ended;
+  for (size_t next = 0; next < all.size(); next += kAsked) {
+    const std::span group = std::span(all).subspan(next, std::min(kAsked, all.size() - next));
+    std::vector<JobId> found;
+    pipeline.ask([&](const scheduling::Pool& pool, Micros) {
+      found.clear();  // it may be put again
+      for (const JobId id : group)
+        if (!pool.job(id)) found.push_back(id);
+    });
+    ended.insert(found.begin(), found.end());
+  }
+  return ended;
+}
+
+void Relations::settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs,
+                       const OtherJobs& others) const {
+  refusing([&] { check_dependences(specs); });
+  for (SpecRange& range : specs) name_by_ids(first, range);
   require(turn, caller, others);
   settle_sources(turn, archive_, first, specs);
 }
 
 void Relations::require(Turn& turn, const Caller& caller, const OtherJobs& others) const {
   for (const Condition condition : {Condition::kDone, Condition::kEnded, Condition::kStarted}) {
-    std::set<JobId> ended;
+    std::set<JobId> ended;  // since they were looked up
     for (const scheduling::JobRange& jobs : others.of(condition))
       require_live(turn, caller, jobs, condition, ended);
-    require_ended(turn, caller, ended, condition);
+    for (const JobId id : others.ended(condition)) ended.erase(id);
+    require_ended(caller, ended, condition, turn.changes().jobs);
   }
 }
 
@@ -166,10 +206,10 @@ void Relations::require_live(Turn& turn, const Caller& caller, const scheduling:
   }
 }
 
-void Relations::require_ended(Turn& turn, const Caller& caller, const std::set<JobId>& ended,
-                              Condition condition) const {
+void Relations::require_ended(const Caller& caller, const std::set<JobId>& ended,
+                              Condition condition, const Changed& changed) const {
   std::set<JobId> unseen = ended;
-  each_ended(turn, archive_, ended, [&](JobId id, const scheduling::JobRecord& job) {
+  each_ended(changed, archive_, ended, [&](JobId id, const scheduling::JobRecord& job) {
     require(caller, job, id, condition);
     unseen.erase(id);
   });

@@ -11,6 +11,7 @@
 #include "job/description.h"
 #include "server/access.h"
 #include "server/commit/pipeline.h"
+#include "server/question_gate.h"
 #include "server/store/archive/archive.h"
 
 namespace sublet::server {
@@ -32,9 +33,15 @@ class OtherJobs {
   const std::set<scheduling::JobRange>& of(Condition condition) const {
     return ranges_[static_cast<size_t>(condition)];
   }
+  // Those that have ended, and so that they may be waited for on this condition.
+  std::set<JobId>& ended(Condition condition) { return ended_[static_cast<size_t>(condition)]; }
+  const std::set<JobId>& ended(Condition condition) const {
+    return ended_[static_cast<size_t>(condition)];
+  }
 
  private:
   std::array<std::set<scheduling::JobRange>, kConditions> ranges_;
+  std::array<std::set<JobId>, kConditions> ended_;
   uint64_t jobs_ = 0;
 };
 
@@ -65,19 +72,28 @@ class Relations {
  public:
   Relations(Archive& archive, const Access& access) : archive_(archive), access_(access) {}
 
+  // Notes which of the others have ended: that does not change any more, so that the committer need
+  // not look them up. They are looked up as a question of the caller's. Throws Refusal like
+  // settle() or QuestionGate. Before that, not on the committer.
+  void find_ended(Pipeline& pipeline, QuestionGate& questions, const Caller& caller,
+                  OtherJobs& others) const;
   // Replaces the references to this batch by ids, its first job being `first`, and notes which
-  // outputs its jobs need. Throws Refusal if the references cannot be met: see Dependences and
-  // InputFile in idl/types.idl. On the committer, before the batch's first event.
-  void settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs) const;
+  // outputs its jobs need; `others`: all those for which they wait. Throws Refusal if the
+  // references cannot be met: see Dependences and InputFile in idl/types.idl. On the committer,
+  // before the batch's first event.
+  void settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs,
+              const OtherJobs& others) const;
   // The part of this that concerns other batches' jobs. The same.
   void require(Turn& turn, const Caller& caller, const OtherJobs& others) const;
 
  private:
   using Condition = OtherJobs::Condition;
+  std::set<JobId> not_live(Pipeline& pipeline, const std::set<scheduling::JobRange>& jobs) const;
   void require_live(Turn& turn, const Caller& caller, const scheduling::JobRange& jobs,
                     Condition condition, std::set<JobId>& ended) const;
-  void require_ended(Turn& turn, const Caller& caller, const std::set<JobId>& ended,
-                     Condition condition) const;
+  // `changed`: what a turn has changed since the last commit.
+  void require_ended(const Caller& caller, const std::set<JobId>& ended, Condition condition,
+                     const std::map<JobId, scheduling::JobRecord>& changed) const;
   void require(const Caller& caller, const scheduling::JobRecord& job, JobId id,
                Condition condition) const;
 

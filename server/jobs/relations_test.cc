@@ -21,6 +21,7 @@ class RelationsServiceTest : public testing::ServicesFixture {
   CPPUNIT_TEST(cycles_are_refused);
   CPPUNIT_TEST(too_many_others);
   CPPUNIT_TEST(single_others_are_looked_up_together);
+  CPPUNIT_TEST(the_committer_does_not_look_up_what_has_ended);
   CPPUNIT_TEST(sources_count_as_jobs_waited_for);
   CPPUNIT_TEST(a_single_job_waits_too);
   CPPUNIT_TEST(a_restarted_server_knows);
@@ -200,6 +201,33 @@ class RelationsServiceTest : public testing::ServicesFixture {
     apply(scheduling::JobsRemoved{{{first, 400}}});
     const uint64_t ended = queries(100);
     CPPUNIT_ASSERT_EQUAL(ended, queries(200));
+  }
+
+  uint64_t committers_queries() {
+    uint64_t queries = 0;
+    pipeline_->perform([&](Turn&) { queries = testing::executed_by_this_thread; });
+    return queries;
+  }
+
+  // Everybody would wait for that.
+  void the_committer_does_not_look_up_what_has_ended() {
+    const JobId first = submit_all({job({}, 4000)});
+    // So far apart that each costs a query.
+    const auto queries = [&](uint64_t count, bool in_batch) {
+      Dependences others;
+      for (uint64_t i = 0; i < count; ++i) others.after_any.push_back({false, first + 20 * i, 1});
+      const uint64_t before = committers_queries();
+      SpecRange range = job({});
+      range.spec.waits_for = others;
+      in_batch ? submit_all({range}) : submit_single(ann_, range.spec);
+      return committers_queries() - before;
+    };
+    apply(scheduling::JobsRemoved{{{first, 4000}}});
+    for (const bool in_batch : {false, true}) {
+      queries(1, in_batch);  // the first of all makes more rows
+      const uint64_t one = queries(1, in_batch);
+      CPPUNIT_ASSERT_EQUAL(one, queries(200, in_batch));
+    }
   }
 
   // The limit holds for each append, long before the commit.

@@ -136,7 +136,8 @@ class JobService {
   void check_limited_batches(Turn& turn, const BatchRow& batch);
   void check_hours(Turn& turn, const std::string& user, std::set<std::string> hours,
                    const std::string& subject);
-  void settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs);
+  void settle_relations(Turn& turn, const Caller& caller, std::vector<SpecRange>& specs,
+                        const OtherJobs& others);
   JobId enter(Turn& turn, const BatchRow& batch, const std::vector<SpecRange>& specs);
   JobId reserve(Turn& turn, const BatchRow& batch, const Contents& contents);
   struct Committed {

@@ -12,6 +12,7 @@
 namespace sublet::server::testing {
 
 inline std::atomic<uint64_t> executed_queries{0};
+inline thread_local uint64_t executed_by_this_thread = 0;
 
 // The statements that f executes, on connections opened while a CountQueries existed.
 template <typename F>
@@ -36,6 +37,7 @@ class CountQueries {
   }
   static int count(unsigned, void*, void*, void*) {
     ++executed_queries;
+    ++executed_by_this_thread;
     return 0;
   }
 };
