@@ -229,8 +229,7 @@ class OrderDesk {
   void release_slot(const AttemptName& name);
   // The same; true: start_ahead() is left to the caller, because orders wait.
   bool free_slot(const AttemptName& name);
-  // See SpareFolders: of an attempt that has ended; and takes over its folder when it is over, for
-  // another one.
+  // SpareFolders::untouched(), when an attempt has ended, and take(), when it is over.
   std::optional<uint64_t> untouched_folder(const Assignment& what, const std::string& folder) const;
   bool reuse_folder(const Assignment& what, const std::string& folder, bool is_untouched);
   // Its folder has been removed.

@@ -57,10 +57,11 @@ class Slot {
   void note_end(bool had_to_leave) { had_to_leave_ = had_to_leave; }
   // The link, if the next order may still come; else -1.
   int link() const { return next_connection_ < 0 && !link_lost_ ? kLink : -1; }
-  // That of a next order that the client may take back: it is then at its end (POLLRDHUP). Else -1.
+  // The connection of the next order if the client may take that back: it then hangs up
+  // (POLLRDHUP). Else -1.
   int next_connection() const { return is_behind(next_) ? next_connection_ : -1; }
-  // Takes the next order from the link. It waits here and not there: as long as a descriptor is on
-  // its way anywhere on the machine, the kernel looks for lost ones whenever a socket is closed.
+  // Takes the next order from the link. It waits here and not there: as long as a descriptor is in
+  // any Unix socket of the machine, the kernel looks for lost ones whenever one is closed.
   void take_order();
   // If the client has taken the next order back: another one may come.
   void drop_order();

@@ -223,8 +223,7 @@ class ShepherdSlotTest : public CppUnit::TestFixture {
     }
   }
 
-  // With a descriptor in it, each socket that is closed on the machine would cost the kernel a
-  // look.
+  // See Slot::take_order().
   void an_order_that_waits_is_not_in_the_link() {
     Rig rig;
     SlotShepherd slot = rig.start_slot();

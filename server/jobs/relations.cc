@@ -72,6 +72,26 @@ void each_ended(const Changed& changed, Archive& archive, const std::set<JobId>&
   }
 }
 
+// Of these jobs. Asks the brain in several questions, because each holds it.
+std::set<JobId> not_live(Pipeline& pipeline, const std::set<scheduling::JobRange>& jobs) {
+  constexpr size_t kAsked = 1000;  // jobs in one question
+  std::vector<JobId> all;
+  for (const scheduling::JobRange& range : jobs)
+    for (JobId id = range.first; id - range.first < range.count; ++id) all.push_back(id);
+  std::set<JobId> ended;
+  for (size_t next = 0; next < all.size(); next += kAsked) {
+    const std::span group = std::span(all).subspan(next, std::min(kAsked, all.size() - next));
+    std::vector<JobId> found;
+    pipeline.ask([&](const scheduling::Pool& pool, Micros) {
+      found.clear();  // it may be put again
+      for (const JobId id : group)
+        if (!pool.job(id)) found.push_back(id);
+    });
+    ended.insert(found.begin(), found.end());
+  }
+  return ended;
+}
+
 }  // namespace
 
 void OtherJobs::add(const SpecRange& range) {
@@ -155,26 +175,6 @@ void Relations::find_ended(Pipeline& pipeline, QuestionGate& questions, const Ca
     }
     others.ended(condition) = std::move(ended);
   }
-}
-
-std::set<JobId> Relations::not_live(Pipeline& pipeline,
-                                    const std::set<scheduling::JobRange>& jobs) const {
-  constexpr size_t kAsked = 1000;  // jobs in one question
-  std::vector<JobId> all;
-  for (const scheduling::JobRange& range : jobs)
-    for (JobId id = range.first; id - range.first < range.count; ++id) all.push_back(id);
-  std::set<JobId> ended;
-  for (size_t next = 0; next < all.size(); next += kAsked) {
-    const std::span group = std::span(all).subspan(next, std::min(kAsked, all.size() - next));
-    std::vector<JobId> found;
-    pipeline.ask([&](const scheduling::Pool& pool, Micros) {
-      found.clear();  // it may be put again
-      for (const JobId id : group)
-        if (!pool.job(id)) found.push_back(id);
-    });
-    ended.insert(found.begin(), found.end());
-  }
-  return ended;
 }
 
 void Relations::settle(Turn& turn, const Caller& caller, JobId first, std::vector<SpecRange>& specs,

@@ -88,7 +88,6 @@ class Relations {
 
  private:
   using Condition = OtherJobs::Condition;
-  std::set<JobId> not_live(Pipeline& pipeline, const std::set<scheduling::JobRange>& jobs) const;
   void require_live(Turn& turn, const Caller& caller, const scheduling::JobRange& jobs,
                     Condition condition, std::set<JobId>& ended) const;
   // `changed`: what a turn has changed since the last commit.
